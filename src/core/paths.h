@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Every path that core uses, in one place; none depends in length on id or root where a socket is
+ * meant.
+ *
+ *   ROOT/ID/state.json                container record (ROOT 0700, default /run/sandvirt)
+ *   ROOT/.sandbox/SANDBOX/sandbox.json, lock
+ *   RUN/.sock/                        0700: launcher, HASH.monitor, HASH.agent
+ *   RUN/.box/HASH/base/               folder behind the share (host writes mount points here)
+ *   RUN/.box/HASH/share/              the share: read-only shared bind of base/, virtiofs source
+ *   RUN/.box/HASH/console.log
+ *   IMAGES/../boot/HASH/{kernel,image} read-only binds that QEMU's user can read
+ * RUN is [paths] run_dir of the configuration; HASH = 16 hex digits of sha256(real root, NUL, sandbox). */
+#pragma once
+
+#include "base/error.h"
+#include "conf/config.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    char *root;    /* real path */
+    char *sandbox; /* id */
+    char *hash;
+    char *state_dir;    /* ROOT/.sandbox/SANDBOX */
+    char *sandbox_file, *lock_file;
+    char *sock_dir;     /* RUN/.sock */
+    char *monitor_name; /* "HASH.monitor" below sock_dir */
+    char *monitor_socket, *agent_socket, *launcher_socket;
+    char *box_dir, *base_dir, *share_dir, *console_log;
+    char *boot_dir, *boot_kernel, *boot_image;
+    char *domain_name, *domain_uuid;
+} SvPaths;
+/* @root: made (0700) and resolved when @make; else a missing root is kept as given (made absolute). */
+SvPaths *sv_paths_new(const SvConfig *config, const char *root, const char *sandbox, gboolean make,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
+void sv_paths_free(SvPaths *paths);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvPaths, sv_paths_free)
+/* ROOT/ID and ROOT/ID/state.json; (transfer full) */
+char *sv_paths_container_dir(const char *root, const char *id);
+char *sv_paths_container_file(const char *root, const char *id);
+#define SV_DEFAULT_ROOT "/run/sandvirt"
+
+G_END_DECLS

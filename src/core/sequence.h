@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A row of asynchronous steps with their undoing: create runs it forward and, on the first failure or
+ * cancellation, backward over what was done; stop runs it forward whatever single steps say. Main loop. */
+#pragma once
+
+#include "base/error.h"
+
+G_BEGIN_DECLS
+
+typedef struct SvSequence SvSequence;
+/* Begins the step; ends it by exactly one sv_sequence_next / sv_sequence_fail, now or later. */
+typedef void (*SvStepFunc)(SvSequence *seq, gpointer user_data);
+
+typedef struct {
+    const char *name; /* phase name in logs, errors and the timeline */
+    SvStepFunc run;   /* nullable: nothing to do going forward */
+    SvStepFunc undo;  /* nullable; also ends by next or fail. Called for every step that was BEGUN */
+    guint timeout_ms; /* 0: none; passing it fails the step with SV_ERR_TIMEOUT "STEP timed out" */
+} SvStep;
+
+typedef enum {
+    SV_SEQUENCE_UNDO,     /* first failure: undo backwards, each undo tried whatever the others say */
+    SV_SEQUENCE_CONTINUE, /* failures are logged and remembered (the first), all steps run */
+} SvSequenceMode;
+
+/* @error NULL: all well. In CONTINUE mode the first failure. The sequence frees itself afterwards. */
+typedef void (*SvSequenceDone)(SvSequence *seq, const GError *error, gpointer user_data);
+
+/* @steps: array ended by a NULL name, static. @label: for logs ("create ID"). Runs from the main loop's next
+ * turn (never inside this call). */
+SvSequence *sv_sequence_start(const char *label, const SvStep *steps, SvSequenceMode mode,
+    SvSequenceDone done, gpointer user_data);
+void sv_sequence_next(SvSequence *seq);
+/* Takes @error. A late call for a step that timed out or was cancelled is ignored: that is why steps
+ * keep a ticket: */
+void sv_sequence_fail(SvSequence *seq, GError *error);
+/* Ticket of the current step: pass it to asynchronous calls, and finish through these; a stale ticket
+ * (timed out, cancelled, sequence ended and freed) is a no-op. Tickets are unique in the process. */
+guint64 sv_sequence_ticket(SvSequence *seq);
+void sv_ticket_next(guint64 ticket);
+void sv_ticket_fail(guint64 ticket, GError *error); /* takes error */
+gboolean sv_ticket_valid(guint64 ticket);
+/* Cancels: the current step is abandoned as if it failed with @error (taken), then undone. In
+ * CONTINUE mode: no effect. No effect while undoing. */
+void sv_sequence_cancel(SvSequence *seq, GError *error);
+gboolean sv_sequence_is_undoing(const SvSequence *seq);
+/* name and duration of each finished step; GPtrArray of SvStepTime (transfer none). */
+typedef struct {
+    const char *name;
+    gint64 start_us, end_us; /* monotonic */
+} SvStepTime;
+const GPtrArray *sv_sequence_times(const SvSequence *seq);
+
+G_END_DECLS
