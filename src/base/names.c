@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <config.h>
+
+#include "base/names.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+/* Numbers of the kernel's ABI towards programs: glibc keeps 32 and 33 for itself. */
+#define RT_MIN 34
+#define RT_MAX 64
+
+static gboolean id_char(char c)
+{
+    return g_ascii_isalnum(c) || c == '_' || c == '+' || c == '.' || c == '-';
+}
+
+gboolean sv_id_check(const char *id, const char *what, GError **error)
+{
+    gsize len = id != NULL ? strlen(id) : 0;
+    g_autofree char *shown = NULL;
+
+    if (len == 0) {
+        g_set_error(error, SV_BASE_ERROR, SV_ERR_INVALID, "%s is empty", what);
+        return FALSE;
+    }
+    if (len <= SV_ID_MAX && id[0] != '.') {
+        gsize i = 0;
+
+        while (i < len && id_char(id[i]))
+            i++;
+        if (i == len)
+            return TRUE;
+    }
+    shown = sv_printable(id, 64);
+    if (len > SV_ID_MAX)
+        g_set_error(error, SV_BASE_ERROR, SV_ERR_INVALID, "%s '%s' is longer than %d bytes", what,
+            shown, SV_ID_MAX);
+    else
+        g_set_error(error, SV_BASE_ERROR, SV_ERR_INVALID,
+            "%s '%s' is not valid: only A-Z a-z 0-9 _ + . - and no dot at the start", what, shown);
+    return FALSE;
+}
+
+static const char *const signal_names[] = {
+    [0] = "SIG0",
+    [SIGHUP] = "SIGHUP",
+    [SIGINT] = "SIGINT",
+    [SIGQUIT] = "SIGQUIT",
+    [SIGILL] = "SIGILL",
+    [SIGTRAP] = "SIGTRAP",
+    [SIGABRT] = "SIGABRT",
+    [SIGBUS] = "SIGBUS",
+    [SIGFPE] = "SIGFPE",
+    [SIGKILL] = "SIGKILL",
+    [SIGUSR1] = "SIGUSR1",
+    [SIGSEGV] = "SIGSEGV",
+    [SIGUSR2] = "SIGUSR2",
+    [SIGPIPE] = "SIGPIPE",
+    [SIGALRM] = "SIGALRM",
+    [SIGTERM] = "SIGTERM",
+    [SIGSTKFLT] = "SIGSTKFLT",
+    [SIGCHLD] = "SIGCHLD",
+    [SIGCONT] = "SIGCONT",
+    [SIGSTOP] = "SIGSTOP",
+    [SIGTSTP] = "SIGTSTP",
+    [SIGTTIN] = "SIGTTIN",
+    [SIGTTOU] = "SIGTTOU",
+    [SIGURG] = "SIGURG",
+    [SIGXCPU] = "SIGXCPU",
+    [SIGXFSZ] = "SIGXFSZ",
+    [SIGVTALRM] = "SIGVTALRM",
+    [SIGPROF] = "SIGPROF",
+    [SIGWINCH] = "SIGWINCH",
+    [SIGIO] = "SIGIO",
+    [SIGPWR] = "SIGPWR",
+    [SIGSYS] = "SIGSYS",
+    [32] = "SIG32",
+    [33] = "SIG33",
+    [RT_MIN] = "SIGRTMIN",
+    "SIGRTMIN+1",
+    "SIGRTMIN+2",
+    "SIGRTMIN+3",
+    "SIGRTMIN+4",
+    "SIGRTMIN+5",
+    "SIGRTMIN+6",
+    "SIGRTMIN+7",
+    "SIGRTMIN+8",
+    "SIGRTMIN+9",
+    "SIGRTMIN+10",
+    "SIGRTMIN+11",
+    "SIGRTMIN+12",
+    "SIGRTMIN+13",
+    "SIGRTMIN+14",
+    "SIGRTMIN+15",
+    "SIGRTMAX-14",
+    "SIGRTMAX-13",
+    "SIGRTMAX-12",
+    "SIGRTMAX-11",
+    "SIGRTMAX-10",
+    "SIGRTMAX-9",
+    "SIGRTMAX-8",
+    "SIGRTMAX-7",
+    "SIGRTMAX-6",
+    "SIGRTMAX-5",
+    "SIGRTMAX-4",
+    "SIGRTMAX-3",
+    "SIGRTMAX-2",
+    "SIGRTMAX-1",
+    [RT_MAX] = "SIGRTMAX",
+};
+
+G_STATIC_ASSERT(G_N_ELEMENTS(signal_names) == RT_MAX + 1);
+
+static const struct {
+    const char *name;
+    int signo;
+} signal_aliases[] = {{"IOT", SIGABRT}, {"CLD", SIGCHLD}, {"POLL", SIGIO}};
+
+/* "" gives 0, "<sign>N" gives N; -1 otherwise. */
+static int rt_offset(const char *text, char sign)
+{
+    gint64 n;
+
+    if (*text == '\0')
+        return 0;
+    if (*text != sign || !g_ascii_isdigit(text[1]))
+        return -1;
+    return sv_parse_int64(text + 1, 0, RT_MAX - RT_MIN, &n, NULL) ? (int)n : -1;
+}
+
+static int signal_by_name(const char *name)
+{
+    int n;
+
+    if (g_ascii_strncasecmp(name, "SIG", 3) == 0)
+        name += 3;
+    if (g_ascii_strncasecmp(name, "RTMIN", 5) == 0) {
+        n = rt_offset(name + 5, '+');
+        return n < 0 ? -1 : RT_MIN + n;
+    }
+    if (g_ascii_strncasecmp(name, "RTMAX", 5) == 0) {
+        n = rt_offset(name + 5, '-');
+        return n < 0 ? -1 : RT_MAX - n;
+    }
+    for (guint i = 1; i < 32; i++) {
+        if (g_ascii_strcasecmp(name, signal_names[i] + 3) == 0)
+            return (int)i;
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(signal_aliases); i++) {
+        if (g_ascii_strcasecmp(name, signal_aliases[i].name) == 0)
+            return signal_aliases[i].signo;
+    }
+    return -1;
+}
+
+int sv_signal_parse(const char *text, GError **error)
+{
+    g_autofree char *shown = NULL;
+    gint64 number;
+    int signo = -1;
+
+    if (text != NULL && g_ascii_isdigit(*text)) {
+        if (sv_parse_int64(text, 0, RT_MAX, &number, NULL))
+            signo = (int)number;
+    } else if (text != NULL) {
+        signo = signal_by_name(text);
+    }
+    if (signo < 0) {
+        shown = sv_printable(text, 64);
+        g_set_error(error, SV_BASE_ERROR, SV_ERR_INVALID, "unknown signal '%s'", shown);
+    }
+    return signo;
+}
+
+const char *sv_signal_name(int signo)
+{
+    if (signo < 0 || signo > RT_MAX)
+        return "SIG?";
+    return signal_names[signo];
+}
+
+gboolean sv_signal_terminates(int signo)
+{
+    switch (signo) {
+    case SIGCHLD:
+    case SIGCONT:
+    case SIGURG:
+    case SIGWINCH:
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+        return FALSE;
+    default:
+        return signo > 0 && signo <= RT_MAX;
+    }
+}
+
+const char *sv_enum_name(const char *const *names, guint n, guint value)
+{
+    return value < n && names[value] != NULL ? names[value] : "?";
+}
+
+gboolean sv_enum_parse(const char *const *names, guint n, const char *text, guint *value)
+{
+    for (guint i = 0; text != NULL && i < n; i++) {
+        if (names[i] != NULL && strcmp(names[i], text) == 0) {
+            *value = i;
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+/* Digits only, after an optional minus. */
+static gboolean decimal_form(const char *text)
+{
+    const char *p = text;
+
+    if (p == NULL)
+        return FALSE;
+    if (*p == '-')
+        p++;
+    if (*p == '\0')
+        return FALSE;
+    while (g_ascii_isdigit(*p))
+        p++;
+    return *p == '\0';
+}
+
+gboolean sv_parse_int64(const char *text, gint64 min, gint64 max, gint64 *value, GError **error)
+{
+    g_autofree char *shown = NULL;
+    gint64 n;
+    int saved = errno;
+
+    if (!decimal_form(text)) {
+        shown = sv_printable(text, 64);
+        g_set_error(error, SV_BASE_ERROR, SV_ERR_INVALID, "'%s' is not a number", shown);
+        return FALSE;
+    }
+    errno = 0;
+    n = g_ascii_strtoll(text, NULL, 10);
+    if (errno == ERANGE || n < min || n > max) {
+        errno = saved;
+        shown = sv_printable(text, 64);
+        g_set_error(error, SV_BASE_ERROR, SV_ERR_LIMIT,
+            "%s is not within %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT, shown, min, max);
+        return FALSE;
+    }
+    errno = saved;
+    *value = n;
+    return TRUE;
+}
