@@ -6,7 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-G_DEFINE_QUARK(sv - base - error - quark, sv_base_error)
+/* not G_DEFINE_QUARK: clang-format would put spaces into its first argument, which is the name */
+GQuark sv_base_error_quark(void)
+{
+    return g_quark_from_static_string("sv-base-error-quark");
+}
 
 SvErr sv_error_code_from_errno(int errsv)
 {
