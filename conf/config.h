@@ -25,7 +25,7 @@ typedef struct {
     guint root_ports;       /* 8 */
     guint uid_first, uid_last; /* range of QEMU's uids; 0: libvirt's own user */
     /* [machine] */
-    guint memory_mib, max_memory_mib, overhead_mib; /* 256, ..., 64 */
+    guint memory_mib, max_memory_mib, overhead_mib; /* 256, the host's memory, 64 */
     guint vcpus, max_vcpus;                         /* 1, number of host CPUs */
     char *kernel, *image;   /* "" : the project's own in image_dir */
     char *kernel_args;      /* appended */
@@ -34,7 +34,8 @@ typedef struct {
     char *run_dir;          /* /run/sandvirt */
     char *launcher_socket;  /* "" : RUN_DIR/.sock/launcher */
     /* [timeouts] milliseconds */
-    guint connect_ms, boot_ms, agent_ms, device_ms, unplug_ms, stop_ms, shutdown_ms, hook_ms, create_ms;
+    guint connect_ms, call_ms, accel_probe_ms; /* libvirt: open, one call, does KVM run a guest */
+    guint boot_ms, agent_ms, device_ms, unplug_ms, stop_ms, shutdown_ms, hook_ms, create_ms;
     guint grace_ms;         /* TERM to KILL at virsh shutdown */
     /* [storage] */
     gboolean block_rootfs;  /* true */
@@ -56,14 +57,19 @@ typedef struct {
     char *path; /* file it was loaded from; nullable */
 } SvConfig;
 
-/* @path: (nullable) file given with --config (must exist); NULL: $prefix's /etc/sandvirt/sandvirt.conf when it
- * is there, else the built-in defaults. Errors name file, line and key. (transfer full) */
+#define SV_CONFIG_FILE "sandvirt/sandvirt.conf" /* below SV_SYSCONFDIR */
+/* @path: (nullable) file given with --config (must exist); NULL: SV_SYSCONFDIR/SV_CONFIG_FILE when it
+ * is there, else the built-in defaults. The drop-ins of the file ("<file>.d", NAME.conf in order)
+ * come on top. Errors name file, line and key. Zero for max_memory_mib and max_vcpus is replaced by
+ * what the host has. (transfer full) */
 const SvConfig *sv_config_load(const char *path, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 const SvConfig *sv_config_ref(const SvConfig *config);
 void sv_config_unref(const SvConfig *config); /* NULL is fine */
 
-/* Kernel and image to use: the configured ones, else what IMAGE_DIR/current names. Checks that both are there and
- * readable by others. Out (transfer full). */
+/* Kernel and image to use: the configured ones, else IMAGE_DIR/vmlinux and IMAGE_DIR/initramfs.img.
+ * Both are symbolic links to files named by their content; the resolved names come out, so that a
+ * machine keeps what it was started with when the image is replaced. Checks that both are regular
+ * files that QEMU's user can reach and read. Out (transfer full). */
 gboolean sv_config_guest_image(const SvConfig *config, char **kernel, char **image, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
 
