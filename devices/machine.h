@@ -26,7 +26,10 @@ typedef struct {
     char *lock;    /* path of the sandbox's lock */
     GPtrArray *containers; /* of SvMetadataContainer */
 } SvMetadata;
+SvMetadata *sv_metadata_new(void); /* empty, with an owning array */
+SvMetadata *sv_metadata_copy(const SvMetadata *metadata);
 void sv_metadata_free(SvMetadata *metadata); /* NULL is fine, as everywhere */
+SvMetadataContainer *sv_metadata_container_new(void); /* empty, with an owning array */
 void sv_metadata_container_free(SvMetadataContainer *container);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvMetadata, sv_metadata_free)
 
@@ -57,6 +60,7 @@ typedef struct {
 } SvMachine;
 #define SV_SHARE_TAG "sandvirt"
 #define SV_AGENT_CHANNEL "org.sandvirt.agent.0"
+/* One vCPU, 8 root ports, libvirt's own user, no devices; everything else 0 or NULL. */
 SvMachine *sv_machine_new(void);
 void sv_machine_free(SvMachine *machine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvMachine, sv_machine_free)
