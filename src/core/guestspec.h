@@ -9,8 +9,8 @@
 G_BEGIN_DECLS
 
 typedef enum {
-    SV_SOURCE_BIND,  /* bind into the share */
-    SV_SOURCE_SHM,   /* engine's tmpfs for /dev/shm: a tmpfs in the guest */
+    SV_SOURCE_BIND, /* bind into the share */
+    SV_SOURCE_SHM, /* engine's tmpfs for /dev/shm: a tmpfs in the guest */
     SV_SOURCE_BLOCK, /* block-backed volume (later) */
     SV_SOURCE_GUEST, /* the guest's own thing: proc, sys, /dev/null, cgroup */
 } SvSourceKind;
@@ -24,15 +24,15 @@ typedef struct {
 } SvSourceInfo;
 
 typedef struct {
-    guint mount_index;  /* in spec->mounts */
-    char *name;         /* below share/c/INDEX */
+    guint mount_index; /* in spec->mounts */
+    char *name; /* below share/c/INDEX */
     char *source;
     gboolean recursive, read_only;
 } SvBindPlan;
 
 typedef struct {
-    JsonNode *config;   /* for the guest */
-    GPtrArray *binds;   /* SvBindPlan (rootfs not included) */
+    JsonNode *config; /* for the guest */
+    GPtrArray *binds; /* SvBindPlan (rootfs not included) */
     GPtrArray *net_sysctls; /* char* "key=value" to be set in the machine's network namespace */
     GPtrArray *warnings; /* char*: fields ignored */
 } SvGuestSpec;
@@ -40,18 +40,20 @@ typedef struct {
 typedef struct {
     const char *container_id;
     guint index;
-    const char *root_path;     /* in the guest: "/run/sandvirt/share/c/3/rootfs" or "/run/sandvirt/c/ID/rootfs" */
-    SvSourceInfo *sources;     /* one per spec->mounts entry; only those of type bind are looked at */
-    guint cpus;                /* of the guest, for clamping cpuset */
+    const char *
+        root_path; /* in the guest: "/run/sandvirt/share/c/3/rootfs" or "/run/sandvirt/c/ID/rootfs" */
+    SvSourceInfo *sources; /* one per spec->mounts entry; only those of type bind are looked at */
+    guint cpus; /* of the guest, for clamping cpuset */
     /* guest path of a namespace to join for a spec namespace with a path, NULL: leave out (share the
      * machine's own). For pid: "/proc/<guest pid>/ns/pid". */
-    const char *(*join_namespace)(const char *type, const char *path, gpointer user_data, GError **error);
+    const char *(*join_namespace)(
+        const char *type, const char *path, gpointer user_data, GError **error);
     gpointer user_data;
     GHashTable *guest_devices; /* nullable: "b:8:0" -> "b:253:16" major:minor in the guest */
 } SvGuestSpecParams;
 
-SvGuestSpec *sv_guest_spec_build(const SvSpec *spec, const SvGuestSpecParams *params, GError **error)
-    G_GNUC_WARN_UNUSED_RESULT;
+SvGuestSpec *sv_guest_spec_build(
+    const SvSpec *spec, const SvGuestSpecParams *params, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_guest_spec_free(SvGuestSpec *guest);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvGuestSpec, sv_guest_spec_free)
 /* process.json of exec for the guest (labels stripped). (transfer full) */

@@ -9,6 +9,7 @@
  *   RUN/.box/HASH/share/              the share: read-only shared bind of base/, virtiofs source
  *   RUN/.box/HASH/console.log
  *   IMAGES/../boot/HASH/{kernel,image} read-only binds that QEMU's user can read
+ * Domain: "sandvirt-SANDBOX"; of another root, or when that is too long, "sandvirt-SANDBOX@HASH" with the id cut.
  * RUN is [paths] run_dir of the configuration; HASH = 16 hex digits of sha256(real root, NUL, sandbox). */
 #pragma once
 
@@ -18,19 +19,20 @@
 G_BEGIN_DECLS
 
 typedef struct {
-    char *root;    /* real path */
+    char *root; /* real path */
     char *sandbox; /* id */
     char *hash;
-    char *state_dir;    /* ROOT/.sandbox/SANDBOX */
+    char *state_dir; /* ROOT/.sandbox/SANDBOX */
     char *sandbox_file, *lock_file;
-    char *sock_dir;     /* RUN/.sock */
+    char *sock_dir; /* RUN/.sock */
     char *monitor_name; /* "HASH.monitor" below sock_dir */
     char *monitor_socket, *agent_socket, *launcher_socket;
     char *box_dir, *base_dir, *share_dir, *console_log;
     char *boot_dir, *boot_kernel, *boot_image;
     char *domain_name, *domain_uuid;
 } SvPaths;
-/* @root: made (0700) and resolved when @make; else a missing root is kept as given (made absolute). */
+/* @root: NULL: SV_DEFAULT_ROOT. Resolved as far as it exists, so the derived names are the same before
+ * and after it is made; made (0700) when @make. */
 SvPaths *sv_paths_new(const SvConfig *config, const char *root, const char *sandbox, gboolean make,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_paths_free(SvPaths *paths);

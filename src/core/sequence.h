@@ -12,18 +12,21 @@ typedef struct SvSequence SvSequence;
 typedef void (*SvStepFunc)(SvSequence *seq, gpointer user_data);
 
 typedef struct {
-    const char *name; /* phase name in logs, errors and the timeline */
-    SvStepFunc run;   /* nullable: nothing to do going forward */
-    SvStepFunc undo;  /* nullable; also ends by next or fail. Called for every step that was BEGUN */
-    guint timeout_ms; /* 0: none; passing it fails the step with SV_ERR_TIMEOUT "STEP timed out" */
+    const char *name; /* phase name in logs, time-out errors and the timeline */
+    SvStepFunc run; /* nullable: nothing to do going forward */
+    SvStepFunc undo; /* nullable; also ends by next or fail. Called for every step that was BEGUN */
+    guint
+        timeout_ms; /* 0: none; passing it fails the step with SV_ERR_TIMEOUT "STEP timed out"; of the
+                         undo too */
 } SvStep;
 
 typedef enum {
-    SV_SEQUENCE_UNDO,     /* first failure: undo backwards, each undo tried whatever the others say */
+    SV_SEQUENCE_UNDO, /* first failure: undo backwards, each undo tried whatever the others say */
     SV_SEQUENCE_CONTINUE, /* failures are logged and remembered (the first), all steps run */
 } SvSequenceMode;
 
-/* @error NULL: all well. In CONTINUE mode the first failure. The sequence frees itself afterwards. */
+/* Called from the main loop, as run and undo are: never from inside a call into the sequence.
+ * @error NULL: all well. In CONTINUE mode the first failure. The sequence frees itself afterwards. */
 typedef void (*SvSequenceDone)(SvSequence *seq, const GError *error, gpointer user_data);
 
 /* @steps: array ended by a NULL name, static. @label: for logs ("create ID"). Runs from the main loop's next
@@ -35,20 +38,22 @@ void sv_sequence_next(SvSequence *seq);
  * keep a ticket: */
 void sv_sequence_fail(SvSequence *seq, GError *error);
 /* Ticket of the current step: pass it to asynchronous calls, and finish through these; a stale ticket
- * (timed out, cancelled, sequence ended and freed) is a no-op. Tickets are unique in the process. */
+ * (timed out, cancelled, sequence ended and freed) is a no-op. Tickets are unique in the process. Main
+ * thread only (a ticket is the id of the step's GSource). 0 when no step is out. */
 guint64 sv_sequence_ticket(SvSequence *seq);
 void sv_ticket_next(guint64 ticket);
 void sv_ticket_fail(guint64 ticket, GError *error); /* takes error */
 gboolean sv_ticket_valid(guint64 ticket);
 /* Cancels: the current step is abandoned as if it failed with @error (taken), then undone. In
- * CONTINUE mode: no effect. No effect while undoing. */
+ * CONTINUE mode: no effect. No effect while undoing. Not after @done: forget @seq there. */
 void sv_sequence_cancel(SvSequence *seq, GError *error);
 gboolean sv_sequence_is_undoing(const SvSequence *seq);
-/* name and duration of each finished step; GPtrArray of SvStepTime (transfer none). */
+/* Name and duration of each step that ended going forward. */
 typedef struct {
     const char *name;
     gint64 start_us, end_us; /* monotonic */
 } SvStepTime;
+/* GPtrArray of SvStepTime (transfer none); also in @done. */
 const GPtrArray *sv_sequence_times(const SvSequence *seq);
 
 G_END_DECLS

@@ -22,7 +22,8 @@ gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, cons
 int sv_share_clone(const SvPaths *paths, guint index, const char *name, GError **error);
 /* Takes everything of share/c/INDEX away. @lazy FALSE: SV_ERR_BUSY when something is busy (what could be
  * unmounted is); TRUE: detaches lazily. Missing: TRUE. *busy_sources (nullable out, transfer full): sources still held. */
-gboolean sv_share_release(const SvPaths *paths, guint index, gboolean lazy, GPtrArray **busy, GError **error);
+gboolean sv_share_release(
+    const SvPaths *paths, guint index, gboolean lazy, GPtrArray **busy, GError **error);
 /* Names bound below share/c/INDEX (for tests, gc). */
 GPtrArray *sv_share_list(const SvPaths *paths, GError **error);
 

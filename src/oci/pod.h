@@ -7,20 +7,29 @@
 
 G_BEGIN_DECLS
 
-typedef enum { SV_FAMILY_NONE, SV_FAMILY_CRIO, SV_FAMILY_CONTAINERD, SV_FAMILY_PODMAN, SV_FAMILY_DOCKERSHIM } SvFamily;
+typedef enum {
+    SV_FAMILY_NONE,
+    SV_FAMILY_CRIO,
+    SV_FAMILY_CONTAINERD,
+    SV_FAMILY_PODMAN,
+    SV_FAMILY_DOCKERSHIM
+} SvFamily;
 typedef enum { SV_ROLE_SINGLE, SV_ROLE_SANDBOX, SV_ROLE_CONTAINER } SvRole;
 
 typedef struct {
     SvFamily family;
     SvRole role;
-    char *sandbox_id;  /* of SINGLE and SANDBOX: the container's own id. For podman (SandboxID without
+    char
+        *sandbox_id; /* of SINGLE and SANDBOX: the container's own id. For podman (SandboxID without
                           type): the SandboxID, role CONTAINER_OR_SINGLE is told by @maybe */
-    gboolean maybe;    /* podman: a container of sandbox_id when that sandbox lives, else SINGLE */
+    gboolean maybe; /* podman: a container of sandbox_id when that sandbox lives, else SINGLE */
     char *pod_namespace, *pod_name, *container_name; /* nullable; not yet printable-ised */
-    gint64 cpu_period, cpu_quota, cpu_shares, memory_limit; /* sandbox sizing annotations; 0: none */
+    gint64 cpu_period, cpu_quota, cpu_shares,
+        memory_limit; /* sandbox sizing annotations; 0: none */
 } SvPod;
 /* @id: the container's id. Bad ids in annotations: SV_ERR_INVALID. */
-SvPod *sv_pod_from_spec(const SvSpec *spec, const char *id, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+SvPod *sv_pod_from_spec(
+    const SvSpec *spec, const char *id, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_pod_free(SvPod *pod);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvPod, sv_pod_free)
 

@@ -11,11 +11,11 @@ G_BEGIN_DECLS
 #define SV_OCI_ERROR (sv_oci_error_quark())
 GQuark sv_oci_error_quark(void);
 #define SV_SPEC_MAX (16u * 1024 * 1024) /* bytes of config.json */
-#define SV_OCI_VERSION "1.0.2"          /* what state prints */
+#define SV_OCI_VERSION "1.0.2" /* what state prints */
 
 typedef struct {
     char *destination, *type, *source; /* type, source nullable */
-    char **options;                    /* never NULL */
+    char **options; /* never NULL */
 } SvSpecMount;
 typedef struct {
     char *type; /* "pid", "network", "mount", "ipc", "uts", "user", "cgroup", "time" */
@@ -24,13 +24,13 @@ typedef struct {
 typedef struct {
     char *path, *type; /* type "b", "c", "u", "p" */
     gint64 major, minor;
-    gint64 mode;       /* -1: not given */
-    gint64 uid, gid;   /* -1: not given */
+    gint64 mode; /* -1: not given */
+    gint64 uid, gid; /* -1: not given */
 } SvSpecDevice;
 typedef struct {
     char *path;
     char **args, **env; /* args NULL: { path } */
-    gint64 timeout_s;   /* 0: none */
+    gint64 timeout_s; /* 0: none */
 } SvSpecHook;
 
 typedef struct {
@@ -40,24 +40,28 @@ typedef struct {
     gboolean root_readonly;
     gboolean has_process, terminal;
     guint console_rows, console_cols; /* 0: not given */
-    char **args;                      /* NULL without process */
-    char *hostname, *domainname;      /* nullable */
-    GPtrArray *mounts;                /* SvSpecMount */
-    GPtrArray *namespaces;            /* SvSpecNamespace */
-    GPtrArray *devices;               /* SvSpecDevice */
-    GPtrArray *hooks[6];              /* SvSpecHook; index SvHookKind; never NULL */
-    char *cgroups_path;               /* nullable */
-    GHashTable *annotations;          /* char* -> char*, never NULL */
+    char **args; /* NULL without process */
+    char *hostname, *domainname; /* nullable */
+    GPtrArray *mounts; /* SvSpecMount */
+    GPtrArray *namespaces; /* SvSpecNamespace */
+    GPtrArray *devices; /* SvSpecDevice */
+    GPtrArray *hooks[6]; /* SvSpecHook; index SvHookKind; never NULL */
+    char *cgroups_path; /* nullable */
+    GHashTable *annotations; /* char* -> char*, never NULL */
 } SvSpec;
 typedef enum {
-    SV_HOOK_PRESTART, SV_HOOK_CREATE_RUNTIME, SV_HOOK_CREATE_CONTAINER, SV_HOOK_START_CONTAINER,
-    SV_HOOK_POSTSTART, SV_HOOK_POSTSTOP
+    SV_HOOK_PRESTART,
+    SV_HOOK_CREATE_RUNTIME,
+    SV_HOOK_CREATE_CONTAINER,
+    SV_HOOK_START_CONTAINER,
+    SV_HOOK_POSTSTART,
+    SV_HOOK_POSTSTOP
 } SvHookKind;
 
 /* @bundle: absolute. Loads BUNDLE/config.json and checks it. Messages carry the JSON path. */
 SvSpec *sv_spec_load(const char *bundle, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-SvSpec *sv_spec_parse(const char *text, gsize len, const char *bundle, GError **error)
-    G_GNUC_WARN_UNUSED_RESULT;
+SvSpec *sv_spec_parse(
+    const char *text, gsize len, const char *bundle, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_spec_free(SvSpec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSpec, sv_spec_free)
 /* NULL when there is none of that type. (transfer none) */

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The sandbox's record. */
+#include <config.h>
+
+#include "core/record.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/names.h"
+#include "base/process.h"
+#include "core/fields.h"
+#include <string.h>
+
+static const SvField fields[] = {
+    {"id", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, id)},
+    {"root", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, root)},
+    {"bootId", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, boot_id)},
+    {"token", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, token)},
+    {"config", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, config_path)},
+    {"netns", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, netns)},
+    {"title", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, title)},
+    {"hostname", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, hostname)},
+    {"nextHandle", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_handle)},
+    {"nextIndex", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_index)},
+    {"started", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, started)},
+    {"suspended", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, suspended)},
+    {"ended", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, ended)},
+    {"vcpus", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, vcpus)},
+    {"memoryMib", SV_FIELD_UINT64, G_STRUCT_OFFSET(SvSandboxRecord, memory_mib)},
+    {"uid", SV_FIELD_INT, G_STRUCT_OFFSET(SvSandboxRecord, uid), -1, G_MAXINT32},
+};
+
+static const SvField shm_fields[] = {
+    {"name", SV_FIELD_STRING, G_STRUCT_OFFSET(SvShmRecord, name)},
+    {"source", SV_FIELD_STRING, G_STRUCT_OFFSET(SvShmRecord, source)},
+    {"size", SV_FIELD_UINT64, G_STRUCT_OFFSET(SvShmRecord, size)},
+    {"mode", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvShmRecord, mode)},
+};
+
+void sv_shm_record_free(SvShmRecord *shm)
+{
+    if (!shm)
+        return;
+    g_free(shm->name);
+    g_free(shm->source);
+    g_free(shm);
+}
+
+static SvSandboxRecord *record_alloc(void)
+{
+    SvSandboxRecord *record = g_new0(SvSandboxRecord, 1);
+
+    record->uid = -1;
+    record->shms = g_ptr_array_new_with_free_func((GDestroyNotify)sv_shm_record_free);
+    record->warnings = g_ptr_array_new_with_free_func(g_free);
+    return record;
+}
+
+SvSandboxRecord *sv_sandbox_record_new(const char *id)
+{
+    SvSandboxRecord *record = record_alloc();
+
+    record->id = g_strdup(id);
+    record->boot_id = sv_process_boot_id();
+    record->next_handle = 1;
+    return record;
+}
+
+void sv_sandbox_record_free(SvSandboxRecord *record)
+{
+    if (!record)
+        return;
+    g_free(record->id);
+    g_free(record->root);
+    g_free(record->boot_id);
+    g_free(record->token);
+    g_free(record->config_path);
+    g_free(record->netns);
+    g_free(record->title);
+    g_free(record->hostname);
+    g_ptr_array_unref(record->shms);
+    g_ptr_array_unref(record->warnings);
+    g_free(record);
+}
+
+static gboolean read_shms(JsonObject *object, SvSandboxRecord *record, GError **error)
+{
+    JsonArray *array = NULL;
+
+    if (!sv_json_get_array(object, "shms", "", &array, error))
+        return FALSE;
+    for (guint i = 0; array && i < json_array_get_length(array); i++) {
+        JsonNode *node = json_array_get_element(array, i);
+        g_autoptr(SvShmRecord) shm = g_new0(SvShmRecord, 1);
+
+        if (!JSON_NODE_HOLDS_OBJECT(node)) {
+            g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "shms[%u]: not an object", i);
+            return FALSE;
+        }
+        if (!sv_fields_read(json_node_get_object(node), "shms[]", shm_fields,
+                G_N_ELEMENTS(shm_fields), shm, error))
+            return FALSE;
+        if (!shm->name || !shm->source) {
+            g_set_error(
+                error, SV_CORE_ERROR, SV_ERR_INVALID, "shms[%u]: name or source is missing", i);
+            return FALSE;
+        }
+        g_ptr_array_add(record->shms, g_steal_pointer(&shm));
+    }
+    return TRUE;
+}
+
+static gboolean check_strings(SvSandboxRecord *record, const char *cause, GError **error)
+{
+    if (!record->id || !record->root) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "id or root: missing");
+        return FALSE;
+    }
+    if (!sv_cause_parse(cause, &record->cause)) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "cause: not known");
+        return FALSE;
+    }
+    if (!record->boot_id)
+        record->boot_id = g_strdup("");
+    for (const char *c = record->token; c && *c; c++)
+        if (!g_ascii_isxdigit(*c)) {
+            g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "token: not hexadecimal");
+            return FALSE;
+        }
+    return sv_id_check(record->id, "sandbox id", error);
+}
+
+SvSandboxRecord *sv_sandbox_record_parse(const char *text, gsize len, GError **error)
+{
+    g_autoptr(SvSandboxRecord) record = record_alloc();
+    g_autoptr(JsonNode) root = sv_json_parse(text, len, FALSE, "sandbox record", error);
+    const char *cause = "none";
+
+    if (!root)
+        return NULL;
+    JsonObject *object = json_node_get_object(root);
+    if (!sv_fields_check_version(object, error) ||
+        !sv_fields_read(object, "", fields, G_N_ELEMENTS(fields), record, error) ||
+        !sv_json_get_string(object, "cause", "", &cause, error) ||
+        !read_shms(object, record, error) ||
+        !sv_fields_read_strings(object, "warnings", record->warnings, error) ||
+        !check_strings(record, cause, error))
+        return NULL;
+    return g_steal_pointer(&record);
+}
+
+char *sv_sandbox_record_text(const SvSandboxRecord *record)
+{
+    JsonObject *object = json_object_new();
+    JsonArray *shms = json_array_new();
+    g_autoptr(JsonNode) root = json_node_init_object(json_node_alloc(), object);
+
+    json_object_set_int_member(object, "version", SV_RECORD_VERSION);
+    json_object_set_string_member(object, "cause", sv_cause_name(record->cause));
+    sv_fields_write(object, fields, G_N_ELEMENTS(fields), record);
+    for (guint i = 0; i < record->shms->len; i++) {
+        JsonObject *shm = json_object_new();
+
+        sv_fields_write(shm, shm_fields, G_N_ELEMENTS(shm_fields), record->shms->pdata[i]);
+        json_array_add_object_element(shms, shm);
+    }
+    json_object_set_array_member(object, "shms", shms);
+    sv_fields_write_strings(object, "warnings", record->warnings);
+    json_object_unref(object);
+    return sv_json_text(root, FALSE);
+}
+
+SvSandboxRecord *sv_sandbox_record_load(const SvPaths *paths, GError **error)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(SvSandboxRecord) record = NULL;
+    g_autoptr(GError) local = NULL;
+    gsize len = 0;
+
+    if (!sv_file_read(paths->sandbox_file, SV_RECORD_MAX, &text, &len, &local)) {
+        if (sv_error_is(local, SV_ERR_NOT_FOUND)) {
+            g_set_error(error, SV_CORE_ERROR, SV_ERR_NOT_FOUND, "sandbox \"%s\" does not exist",
+                paths->sandbox);
+            return NULL;
+        }
+    } else {
+        record = sv_sandbox_record_parse(text, len, &local);
+    }
+    if (record && strcmp(record->id, paths->sandbox) != 0) {
+        g_set_error(&local, SV_CORE_ERROR, SV_ERR_INVALID, "it is of another sandbox");
+        g_clear_pointer(&record, sv_sandbox_record_free);
+    }
+    if (!record) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
+            "the record of sandbox \"%s\" is damaged: %s", paths->sandbox, local->message);
+        return NULL;
+    }
+    return g_steal_pointer(&record);
+}
+
+gboolean sv_sandbox_record_save(const SvSandboxRecord *record, const SvPaths *paths, GError **error)
+{
+    g_autofree char *text = sv_sandbox_record_text(record);
+
+    return sv_file_mkdirs(paths->state_dir, 0700, error) &&
+        sv_file_write_atomic(paths->sandbox_file, text, strlen(text), 0600, TRUE, error);
+}
