@@ -7,24 +7,28 @@
 
 G_BEGIN_DECLS
 
-/* Makes base/, share/ as a read-only MS_SHARED self mount, boot/ with read-only binds of kernel and
+/* Makes base/, share/ as a read-only MS_SHARED mount of it, boot/ with read-only binds of kernel and
  * image. Idempotent (a recovering monitor calls it again). */
-gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *image, GError **error);
-/* Unmounts everything below and removes box and boot folders; each step tried; first error. */
-gboolean sv_share_destroy(const SvPaths *paths, GError **error);
+gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *image,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Unmounts everything below (lazily what is busy) and removes box and boot folders; each step tried;
+ * first error. Nothing there: TRUE. */
+gboolean sv_share_destroy(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Binds @source (followed by the kernel as in a bind mount; folder, file, fifo, socket, device node; opened
- * O_PATH, never blocks) at share/c/INDEX/NAME. @recursive: with submounts. @read_only: on the host's side too,
- * recursively. NAME is ours: "rootfs", "m0", ... */
+/* Binds @source (symlinks followed as in a bind mount; folder, file, fifo, socket, device node; opened
+ * O_PATH, never blocks) at share/c/INDEX/NAME. @recursive: with submounts. @read_only: on the host's
+ * side too, recursively. Nothing propagates back to the source, and mounts made below the source later
+ * do not appear. NAME is ours: "rootfs", "m0", ... Mounted already: SV_ERR_EXISTS. */
 gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, const char *source,
-    gboolean recursive, gboolean read_only, GError **error);
+    gboolean recursive, gboolean read_only, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Detached private recursive clone of share/c/INDEX/NAME, for the shim; -1 + error. */
 int sv_share_clone(const SvPaths *paths, guint index, const char *name, GError **error);
 /* Takes everything of share/c/INDEX away. @lazy FALSE: SV_ERR_BUSY when something is busy (what could be
- * unmounted is); TRUE: detaches lazily. Missing: TRUE. *busy_sources (nullable out, transfer full): sources still held. */
-gboolean sv_share_release(
-    const SvPaths *paths, guint index, gboolean lazy, GPtrArray **busy, GError **error);
-/* Names bound below share/c/INDEX (for tests, gc). */
-GPtrArray *sv_share_list(const SvPaths *paths, GError **error);
+ * unmounted is); TRUE: what is busy is detached lazily. Missing: TRUE. *busy (nullable out, transfer
+ * full, also on failure; char* "TARGET (SOURCE)"): what could not be unmounted at once: still held. */
+gboolean sv_share_release(const SvPaths *paths, guint index, gboolean lazy, GPtrArray **busy,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* "INDEX/NAME" of all that is bound below share/c (for recovery, tests, gc); (transfer full). */
+GPtrArray *sv_share_list(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS
