@@ -9,9 +9,9 @@
 
 G_BEGIN_DECLS
 
-    typedef enum { SV_LOG_TEXT, SV_LOG_JSON } SvLogFormat;
+typedef enum { SV_LOG_TEXT, SV_LOG_JSON } SvLogFormat;
 
-    /* Installs the writer. @program: name in front of text lines. @debug: also debug and info.
+/* Installs the writer. @program: name in front of text lines. @debug: also debug and info.
  * @path: (nullable) file to append lines to, as runc does with --log (created 0644); NULL: no file.
  * @format: format of the lines in that file: json lines are
  * {"level":"error|warning|info|debug","msg":"...","time":"RFC3339"}, text lines as logrus writes
@@ -21,11 +21,11 @@ G_BEGIN_DECLS
  * libraries (domains without "sv-") are dropped. The fields SANDBOX, CONTAINER and PHASE of
  * g_log_structured() become members of the lines in the file. A second call replaces the settings.
  * Returns FALSE with @error when @path cannot be opened. Main thread, at the start of main. */
-    gboolean sv_log_init(const char *program, gboolean debug, const char *path, SvLogFormat format,
-        gboolean to_stderr, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_log_init(const char *program, gboolean debug, const char *path, SvLogFormat format,
+    gboolean to_stderr, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
-    /* The final error of a command-line call: one line on stderr ("sandvirt: <message>" unless
+/* The final error of a command-line call: one line on stderr ("sandvirt: <message>" unless
  * @to_stderr was off) and one level=error line in the log file. Message is made printable. */
-    void sv_log_fatal_error(const char *message);
+void sv_log_fatal_error(const char *message);
 
 G_END_DECLS
