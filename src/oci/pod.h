@@ -19,17 +19,19 @@ typedef enum { SV_ROLE_SINGLE, SV_ROLE_SANDBOX, SV_ROLE_CONTAINER } SvRole;
 typedef struct {
     SvFamily family;
     SvRole role;
-    char
-        *sandbox_id; /* of SINGLE and SANDBOX: the container's own id. For podman (SandboxID without
-                          type): the SandboxID, role CONTAINER_OR_SINGLE is told by @maybe */
-    gboolean maybe; /* podman: a container of sandbox_id when that sandbox lives, else SINGLE */
+    /* Of SANDBOX, and of SINGLE without @maybe: the container's own id. */
+    char *sandbox_id;
+    gboolean
+        maybe; /* role SINGLE (podman): a container of sandbox_id when that sandbox lives, else a
+                     * sandbox of its own id */
     char *pod_namespace, *pod_name, *container_name; /* nullable; not yet printable-ised */
-    gint64 cpu_period, cpu_quota, cpu_shares,
-        memory_limit; /* sandbox sizing annotations; 0: none */
+    /* Sandbox sizing annotations; 0: none. The overhead is the engine's allowance for the machine on the
+     * host, not part of the limit. */
+    gint64 cpu_period, cpu_quota, cpu_shares, memory_limit, memory_overhead;
 } SvPod;
 /* @id: the container's id. Bad ids in annotations: SV_ERR_INVALID. */
-SvPod *sv_pod_from_spec(
-    const SvSpec *spec, const char *id, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+SvPod *sv_pod_from_spec(const SvSpec *spec, const char *id, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 void sv_pod_free(SvPod *pod);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvPod, sv_pod_free)
 

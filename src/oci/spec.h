@@ -29,14 +29,14 @@ typedef struct {
 } SvSpecDevice;
 typedef struct {
     char *path;
-    char **args, **env; /* args NULL: { path } */
+    char **args, **env; /* never NULL; args { path } when not given */
     gint64 timeout_s; /* 0: none */
 } SvSpecHook;
 
 typedef struct {
     JsonNode *json; /* whole tree, immutable */
     char *oci_version;
-    char *root_path; /* absolute: bundle + root.path */
+    char *root_path; /* absolute: bundle + root.path; not resolved */
     gboolean root_readonly;
     gboolean has_process, terminal;
     guint console_rows, console_cols; /* 0: not given */
@@ -60,10 +60,26 @@ typedef enum {
 
 /* @bundle: absolute. Loads BUNDLE/config.json and checks it. Messages carry the JSON path. */
 SvSpec *sv_spec_load(const char *bundle, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-SvSpec *sv_spec_parse(
-    const char *text, gsize len, const char *bundle, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+SvSpec *sv_spec_parse(const char *text, gsize len, const char *bundle, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 void sv_spec_free(SvSpec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSpec, sv_spec_free)
+void sv_spec_mount_free(SvSpecMount *mount);
+void sv_spec_namespace_free(SvSpecNamespace *ns);
+void sv_spec_device_free(SvSpecDevice *device);
+void sv_spec_hook_free(SvSpecHook *hook);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSpecMount, sv_spec_mount_free)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSpecNamespace, sv_spec_namespace_free)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSpecDevice, sv_spec_device_free)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSpecHook, sv_spec_hook_free)
+
+/* What a mount asks for: type "bind", or option bind or rbind. */
+gboolean sv_spec_mount_is_bind(const SvSpecMount *mount);
+gboolean sv_spec_mount_is_recursive(const SvSpecMount *mount); /* rbind */
+gboolean sv_spec_mount_is_read_only(const SvSpecMount *mount); /* the last of ro, rro, rw, rrw */
+gboolean sv_spec_mount_has_option(const SvSpecMount *mount, const char *option);
+/* "prestart", "createRuntime", ... */
+const char *sv_hook_kind_name(SvHookKind kind);
 /* NULL when there is none of that type. (transfer none) */
 const SvSpecNamespace *sv_spec_namespace(const SvSpec *spec, const char *type);
 /* A process.json (exec --process): checked (args, cwd, types); (transfer full) */
