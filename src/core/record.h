@@ -44,18 +44,18 @@ SvRecord *sv_record_new(const char *id);
 void sv_record_free(SvRecord *record);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvRecord, sv_record_free)
 /* Missing: SV_ERR_NOT_FOUND "container \"ID\" does not exist". Damaged: SV_ERR_INVALID. */
-SvRecord *sv_record_load(
-    const char *root, const char *id, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+SvRecord *sv_record_load(const char *root, const char *id, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 SvRecord *sv_record_parse(const char *text, gsize len, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 char *sv_record_text(const SvRecord *record) G_GNUC_WARN_UNUSED_RESULT; /* JSON (transfer full) */
 /* The first save: ROOT/ID is made here and must not exist (SV_ERR_EXISTS); undone on failure. */
-gboolean sv_record_create(
-    const SvRecord *record, const char *root, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-gboolean sv_record_save(
-    const SvRecord *record, const char *root, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_record_create(const SvRecord *record, const char *root, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_record_save(const SvRecord *record, const char *root, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* The whole entry, damaged or not. Missing: TRUE. */
-gboolean sv_record_remove(
-    const char *root, const char *id, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_record_remove(const char *root, const char *id, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 
 /* The one setter: checks the move (lifecycle table), sets times, saves, logs (structured fields SANDBOX,
  * CONTAINER, PHASE), then calls @notify (nullable). On a save error the state stays as it was. A move to
@@ -70,16 +70,16 @@ gboolean sv_record_set_state(SvRecord *record, SvEvent event, const char *root,
 SvState sv_record_effective_state(const SvRecord *record);
 /* The OCI state JSON that `state` prints and hooks get (transfer full), indented, no newline at the end.
  * @status NULL: effective state, and @pid is ignored: the shim's, 0 when stopped. */
-char *sv_record_oci_state(
-    const SvRecord *record, const char *status, pid_t pid) G_GNUC_WARN_UNUSED_RESULT;
+char *sv_record_oci_state(const SvRecord *record, const char *status, pid_t pid)
+    G_GNUC_WARN_UNUSED_RESULT;
 
 /* "2024-01-02T03:04:05.000006Z" of a g_get_real_time() value (transfer full). */
 char *sv_time_rfc3339(gint64 real_us) G_GNUC_WARN_UNUSED_RESULT;
 
 /* All records below @root, sorted by id; damaged entries: a warning in @warnings (char*, nullable) and
  * skipped. No root folder: empty. Names starting with '.' are ours and skipped. */
-GPtrArray *sv_record_list(
-    const char *root, GPtrArray *warnings, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GPtrArray *sv_record_list(const char *root, GPtrArray *warnings, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 
 /* ---- sandbox */
 typedef struct {
@@ -111,13 +111,13 @@ typedef struct {
 SvSandboxRecord *sv_sandbox_record_new(const char *id);
 void sv_sandbox_record_free(SvSandboxRecord *record);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSandboxRecord, sv_sandbox_record_free)
-SvSandboxRecord *sv_sandbox_record_load(
-    const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-SvSandboxRecord *sv_sandbox_record_parse(
-    const char *text, gsize len, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+SvSandboxRecord *sv_sandbox_record_load(const SvPaths *paths, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
+SvSandboxRecord *sv_sandbox_record_parse(const char *text, gsize len, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 char *sv_sandbox_record_text(const SvSandboxRecord *record) G_GNUC_WARN_UNUSED_RESULT;
 /* Missing: SV_ERR_NOT_FOUND; damaged: SV_ERR_INVALID. Save makes the folder. */
-gboolean sv_sandbox_record_save(
-    const SvSandboxRecord *record, const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_sandbox_record_save(const SvSandboxRecord *record, const SvPaths *paths, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

@@ -108,14 +108,26 @@ static void end_step(SvSequence *seq, GError *error)
     schedule(seq);
 }
 
-static void finish(SvSequence *seq)
+void sv_sequence_drop(SvSequence *seq)
 {
-    seq->done(seq, seq->error, seq->user_data);
-
+    if (!seq)
+        return;
+    if (seq->step)
+        g_source_destroy(seq->step);
+    if (seq->advance)
+        g_source_destroy(seq->advance);
+    g_clear_pointer(&seq->step, g_source_unref);
+    g_clear_pointer(&seq->advance, g_source_unref);
     g_clear_error(&seq->error);
     g_ptr_array_unref(seq->times);
     g_free(seq->label);
     g_free(seq);
+}
+
+static void finish(SvSequence *seq)
+{
+    seq->done(seq, seq->error, seq->user_data);
+    sv_sequence_drop(seq);
 }
 
 static void begin_step(SvSequence *seq, SvStepFunc func)

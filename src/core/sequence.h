@@ -47,6 +47,9 @@ gboolean sv_ticket_valid(guint64 ticket);
 /* Cancels: the current step is abandoned as if it failed with @error (taken), then undone. In
  * CONTINUE mode: no effect. No effect while undoing. Not after @done: forget @seq there. */
 void sv_sequence_cancel(SvSequence *seq, GError *error);
+/* Ends it without any further callback, @done included: for an owner that is being freed. NULL is fine.
+ * Not from inside @done. */
+void sv_sequence_drop(SvSequence *seq);
 gboolean sv_sequence_is_undoing(const SvSequence *seq);
 /* Name and duration of each step that ended going forward. */
 typedef struct {

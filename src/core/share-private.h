@@ -15,8 +15,8 @@ char *sv_share_real_path(const char *path) G_GNUC_WARN_UNUSED_RESULT;
 GPtrArray *sv_share_mounts(const char *top, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Unmounts them in that order, each tried. @busy: (nullable) "TARGET (SOURCE)" of those that could not be
  * unmounted at once, whether detached lazily then or not. */
-gboolean sv_share_umount_all(
-    GPtrArray *mounts, gboolean lazy, GPtrArray *busy, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_share_umount_all(GPtrArray *mounts, gboolean lazy, GPtrArray *busy, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* Takes @error; keeps the first. */
 void sv_share_keep_error(GError **first, GError *error);
 

@@ -9,8 +9,8 @@ G_BEGIN_DECLS
 
 /* Makes base/, share/ as a read-only MS_SHARED mount of it, boot/ with read-only binds of kernel and
  * image. Idempotent (a recovering monitor calls it again). */
-gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *image,
-    GError **error) G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *image, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* Unmounts everything below (lazily what is busy) and removes box and boot folders; each step tried;
  * first error. Nothing there: TRUE. */
 gboolean sv_share_destroy(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;
