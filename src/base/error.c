@@ -6,11 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* not G_DEFINE_QUARK: clang-format would put spaces into its first argument, which is the name */
-GQuark sv_base_error_quark(void)
-{
-    return g_quark_from_static_string("sv-base-error-quark");
-}
+SV_DEFINE_ERROR_QUARK(base)
 
 SvErr sv_error_code_from_errno(int errsv)
 {
@@ -59,7 +55,7 @@ void sv_error_set_errno(GError **error, GQuark domain, int errsv, const char *fo
 gboolean sv_error_is(const GError *error, SvErr code)
 {
     return error != NULL && error->code == (int)code &&
-        g_str_has_prefix(g_quark_to_string(error->domain), "sv-");
+        g_str_has_prefix(g_quark_to_string(error->domain), "sv");
 }
 
 /* Number of bytes of one printable character at @p, 0 when there is none. */

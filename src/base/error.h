@@ -29,6 +29,14 @@ typedef enum {
     SV_ERR_LAST
 } SvErr;
 
+/* Defines sv_<layer>_error_quark(), whose text is "sv-<layer>-error-quark". (G_DEFINE_QUARK takes the
+ * text as a bare argument, into which clang-format puts spaces.) */
+#define SV_DEFINE_ERROR_QUARK(layer)                                                               \
+    GQuark sv_##layer##_error_quark(void)                                                          \
+    {                                                                                              \
+        return g_quark_from_static_string("sv-" #layer "-error-quark");                            \
+    }
+
 #define SV_BASE_ERROR (sv_base_error_quark())
 GQuark sv_base_error_quark(void);
 
@@ -40,8 +48,8 @@ SvErr sv_error_code_from_errno(int errsv);
 void sv_error_set_errno(GError **error, GQuark domain, int errsv, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
-/* TRUE when @error is non-NULL and carries @code, whatever its domain is. A domain of sandvirt is a
- * quark whose text starts with "sv-" (G_DEFINE_QUARK(sv-base-error-quark, sv_base_error)). */
+/* TRUE when @error is non-NULL and carries @code, whatever its domain is. A domain of sandvirt is one
+ * that SV_DEFINE_ERROR_QUARK has made: its text starts with "sv". */
 gboolean sv_error_is(const GError *error, SvErr code);
 
 /* Returns (transfer full): @text on one line with every byte that is not printable ASCII or valid
