@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Methods on a container that exists: Start, Signal, Pause, Resume, Update, Stats. */
+#include "agent/container.h"
+#include "agent/release.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "rpc/sandvirt.pb-c.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define FREEZE_TIMEOUT_MS 5000
+
+static void finish(SvCall *call, GError *error)
+{
+    if (error)
+        sv_call_fail(call, error);
+    else
+        sv_call_reply(call, NULL);
+    g_clear_error(&error);
+}
+
+/* What `crun start` does: the init waits for a byte in this fifo. */
+static gboolean write_fifo(const char *id, GError **error)
+{
+    g_autofree char *path = g_build_filename(SV_AGENT_CRUN_ROOT, id, "exec.fifo", NULL);
+    g_auto(SvFd) fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0 && errno == ENXIO) {
+        g_set_error(error, SV_AGENT_ERROR, SV_ERR_NOT_RUNNING, "container not running");
+        return FALSE;
+    }
+    if (fd < 0 || unlink(path) < 0 || write(fd, "", 1) != 1) {
+        sv_error_set_errno(error, SV_AGENT_ERROR, errno, "start through %s", path);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+void sv_container_start(SvCall *call)
+{
+    const Sandvirt__V1__ContainerRequest *request = (Sandvirt__V1__ContainerRequest *)call->message;
+    GError *error = NULL;
+    SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
+    SvProcess *init = container ? sv_container_init(container) : NULL;
+
+    if (container && (!init || init->state == SV_PROCESS_EXITED))
+        error = g_error_new(SV_AGENT_ERROR, SV_ERR_NOT_RUNNING, "cannot start a stopped container");
+    else if (container && init->state == SV_PROCESS_RUNNING)
+        error = g_error_new(SV_AGENT_ERROR, SV_ERR_STATE, "cannot start a running container");
+    else if (container && write_fifo(container->id, &error))
+        init->state = SV_PROCESS_RUNNING;
+    finish(call, error);
+}
+
+static gboolean signal_one(SvContainer *container, guint32 handle, int signo, GError **error)
+{
+    SvProcess *process = sv_process_lookup(container->agent, handle ? handle : container->handle);
+
+    if (!process || process->state == SV_PROCESS_CREATING ||
+        !g_str_equal(process->container_id, container->id)) {
+        g_set_error(error, SV_AGENT_ERROR, SV_ERR_NOT_FOUND, "no process has handle %u", handle);
+        return FALSE;
+    }
+    return sv_process_send_signal(process, signo, error);
+}
+
+void sv_container_signal(SvCall *call)
+{
+    const Sandvirt__V1__SignalRequest *request = (Sandvirt__V1__SignalRequest *)call->message;
+    GError *error = NULL;
+    SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
+    int signo = (int)request->signal;
+
+    if (container && (signo < 0 || signo > SIGRTMAX))
+        error = g_error_new(SV_AGENT_ERROR, SV_ERR_INVALID, "no signal has number %d", signo);
+    else if (container && request->all && signo == SIGKILL)
+        sv_cgroup_kill(container->cgroup);
+    else if (container && request->all)
+        sv_cgroup_signal(container->cgroup, signo);
+    else if (container && signal_one(container, request->handle, signo, &error) && signo == SIGKILL)
+        sv_cgroup_write(container->cgroup, "cgroup.freeze", "0", NULL);
+    finish(call, error);
+}
+
+/* ---- freezing */
+
+typedef struct {
+    SvCall *call;
+    char *cgroup;
+    gboolean freeze;
+} Freeze;
+
+static void on_frozen(gboolean reached, gpointer user_data)
+{
+    Freeze *freeze = user_data;
+    GError *error = NULL;
+
+    if (!reached) {
+        error = g_error_new(SV_AGENT_ERROR, SV_ERR_TIMEOUT, "the container could not be %s",
+            freeze->freeze ? "frozen" : "thawed");
+        if (freeze->freeze)
+            sv_cgroup_write(freeze->cgroup, "cgroup.freeze", "0", NULL);
+    }
+    finish(freeze->call, error);
+    g_free(freeze->cgroup);
+    g_free(freeze);
+}
+
+static void set_frozen(SvCall *call, gboolean on)
+{
+    const Sandvirt__V1__ContainerRequest *request = (Sandvirt__V1__ContainerRequest *)call->message;
+    GError *error = NULL;
+    SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
+    Freeze *freeze;
+
+    if (!container ||
+        !sv_cgroup_write(container->cgroup, "cgroup.freeze", on ? "1" : "0", &error)) {
+        finish(call, error);
+        return;
+    }
+    freeze = g_new0(Freeze, 1);
+    freeze->call = call;
+    freeze->cgroup = g_strdup(container->cgroup);
+    freeze->freeze = on;
+    sv_cgroup_wait(container->cgroup, "frozen", on, FREEZE_TIMEOUT_MS, on_frozen, freeze);
+}
+
+void sv_container_pause(SvCall *call)
+{
+    set_frozen(call, TRUE);
+}
+
+void sv_container_resume(SvCall *call)
+{
+    set_frozen(call, FALSE);
+}
+
+/* ---- update */
+
+typedef struct {
+    SvCall *call;
+    SvContainer *container;
+    char *path;
+} Update;
+
+static void on_updated(const GError *error, pid_t pid, gpointer user_data)
+{
+    Update *update = user_data;
+
+    update->container->execs--;
+    finish(update->call, error ? g_error_copy(error) : NULL);
+    sv_container_release_check(update->container);
+    unlink(update->path);
+    g_free(update->path);
+    g_free(update);
+}
+
+void sv_container_update(SvCall *call)
+{
+    const Sandvirt__V1__UpdateRequest *request = (Sandvirt__V1__UpdateRequest *)call->message;
+    GError *error = NULL;
+    SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
+    g_autofree char *tag = g_strdup_printf("update-%u", call->stream);
+    Update *update;
+    SvCrunCall crun = {.verb = "update", .tag = tag, .stdio = {-1, -1, -1}};
+    const char *args[] = {"--resources", NULL, NULL};
+
+    if (!container) {
+        finish(call, error);
+        return;
+    }
+    update = g_new0(Update, 1);
+    update->call = call;
+    update->container = container;
+    update->path = g_strdup_printf("%s/resources-%u.json", container->dir, call->stream);
+    args[1] = update->path;
+    crun.args = args;
+    crun.id = container->id;
+    crun.dir = container->dir;
+    container->execs++;
+    if (!sv_file_write_atomic(
+            update->path, request->resources.data, request->resources.len, 0600, FALSE, &error) ||
+        !sv_crun_start(call->agent, &crun, on_updated, update, &error)) {
+        on_updated(error, 0, update);
+        g_clear_error(&error);
+    }
+}
+
+/* ---- stats */
+
+void sv_container_stats(SvCall *call)
+{
+    static const char *const names[] = {"cpu.stat", "cpu.pressure", "cpu.max", "cpu.weight",
+        "cpuset.cpus.effective", "memory.current", "memory.peak", "memory.max", "memory.stat",
+        "memory.events", "memory.pressure", "memory.swap.current", "memory.swap.max",
+        "pids.current", "pids.max", "pids.events", "io.stat", "io.pressure", "cgroup.procs",
+        "cgroup.freeze"};
+    const Sandvirt__V1__StatsRequest *request = (Sandvirt__V1__StatsRequest *)call->message;
+    GError *error = NULL;
+    SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
+    Sandvirt__V1__StatsResponse response = SANDVIRT__V1__STATS_RESPONSE__INIT;
+    Sandvirt__V1__KeyValue files[G_N_ELEMENTS(names)];
+    Sandvirt__V1__KeyValue *pointers[G_N_ELEMENTS(names)];
+
+    if (!container) {
+        finish(call, error);
+        return;
+    }
+    response.files = pointers;
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        char *text = sv_cgroup_read(container->cgroup, names[i]);
+
+        if (!text)
+            continue;
+        sandvirt__v1__key_value__init(&files[response.n_files]);
+        files[response.n_files].key = (char *)names[i];
+        files[response.n_files].value = text;
+        pointers[response.n_files] = &files[response.n_files];
+        response.n_files++;
+    }
+    sv_call_reply(call, &response.base);
+    for (gsize i = 0; i < response.n_files; i++)
+        g_free(files[i].value);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One call of crun, without blocking. */
+#pragma once
+
+#include "agent/agent.h"
+
+G_BEGIN_DECLS
+
+typedef struct SvCrun SvCrun;
+/* @error: what crun said, NULL on success. @pid: from the pid file, 0 when none was asked for. The
+ * call is freed when this returns. Unknown processes that end meanwhile are still remembered. */
+typedef void (*SvCrunDone)(const GError *error, pid_t pid, gpointer user_data);
+
+typedef struct {
+    const char *verb;
+    const char *const *args; /* options of the verb, NULL-terminated; may be NULL */
+    const char *id;
+    const char *dir; /* where its log and pid file go */
+    const char *tag; /* distinguishes calls in the same @dir */
+    gboolean want_pid; /* passes --pid-file */
+    int stdio[3]; /* -1: /dev/null; not consumed */
+} SvCrunCall;
+
+SvCrun *sv_crun_start(SvAgent *agent, const SvCrunCall *call, SvCrunDone done, gpointer user_data,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Kills it; @done is called as usual. */
+void sv_crun_kill(SvCrun *crun);
+
+G_END_DECLS
