@@ -201,7 +201,7 @@ char *sv_xml_read_memory(const char *text, gsize len, guint64 requested_bytes, G
         xmlFreeNode(current);
     }
     xmlDocPtr result = xmlNewDoc(BAD_CAST "1.0");
-    xmlUnlinkNode(memory);
-    xmlDocSetRootElement(result, memory);
+    /* a copy: the strings of a parsed node belong to its document */
+    xmlDocSetRootElement(result, xmlDocCopyNode(memory, result, 1));
     return sv_xml_finish(result);
 }
