@@ -8,10 +8,13 @@
 
 G_BEGIN_DECLS
 
+#define SV_GUEST_SHARE "/run/sandvirt/share" /* where the agent mounts the share */
+#define SV_GUEST_SHM "/run/sandvirt/shm" /* its tmpfs of the engine's /dev/shm */
+
 typedef enum {
     SV_SOURCE_BIND, /* bind into the share */
     SV_SOURCE_SHM, /* engine's tmpfs for /dev/shm: a tmpfs in the guest */
-    SV_SOURCE_BLOCK, /* block-backed volume (later) */
+    SV_SOURCE_BLOCK, /* block-backed volume: bound from guest_path, where the agent mounts it */
     SV_SOURCE_GUEST, /* the guest's own thing: proc, sys, /dev/null, cgroup */
 } SvSourceKind;
 
@@ -20,7 +23,7 @@ typedef struct {
     SvSourceKind kind;
     gboolean is_dir;
     char *shm_name; /* SHM: name below /run/sandvirt/shm */
-    char *guest_path; /* GUEST: path in the guest */
+    char *guest_path; /* GUEST, BLOCK: path in the guest */
 } SvSourceInfo;
 
 typedef struct {
@@ -33,19 +36,22 @@ typedef struct {
 typedef struct {
     JsonNode *config; /* for the guest */
     GPtrArray *binds; /* SvBindPlan (rootfs not included) */
-    GPtrArray *net_sysctls; /* char* "key=value" to be set in the machine's network namespace */
-    GPtrArray *warnings; /* char*: fields ignored */
+    /* char* "net/ipv4/ip_forward=1", the key as a path: what is of the machine (network, kernel-wide, and
+     * namespaces that the container shares with it), to be set by the agent */
+    GPtrArray *net_sysctls;
+    GPtrArray *warnings; /* char*, printable: fields ignored */
 } SvGuestSpec;
 
 typedef struct {
     const char *container_id;
     guint index;
-    const char *
-        root_path; /* in the guest: "/run/sandvirt/share/c/3/rootfs" or "/run/sandvirt/c/ID/rootfs" */
+    /* In the guest: "/run/sandvirt/share/c/3/rootfs" or "/run/sandvirt/c/ID/rootfs". */
+    const char *root_path;
     SvSourceInfo *sources; /* one per spec->mounts entry; only those of type bind are looked at */
-    guint cpus; /* of the guest, for clamping cpuset */
-    /* guest path of a namespace to join for a spec namespace with a path, NULL: leave out (share the
-     * machine's own). For pid: "/proc/<guest pid>/ns/pid". */
+    guint cpus; /* of the guest, for clamping cpuset; 0: not clamped */
+    /* (nullable: none is joined) Guest path of a namespace to join for a spec namespace with a path, NULL: leave out (share the
+     * machine's own; not for "user": SV_ERR_UNSUPPORTED). Never called for "network", which is always the
+     * machine's. For pid: "/proc/<guest pid>/ns/pid". The result is copied at once. */
     const char *(*join_namespace)(
         const char *type, const char *path, gpointer user_data, GError **error);
     gpointer user_data;
@@ -56,7 +62,11 @@ SvGuestSpec *sv_guest_spec_build(
     const SvSpec *spec, const SvGuestSpecParams *params, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_guest_spec_free(SvGuestSpec *guest);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvGuestSpec, sv_guest_spec_free)
-/* process.json of exec for the guest (labels stripped). (transfer full) */
-char *sv_guest_process(JsonNode *process, GError **error);
+/* process.json of exec for the guest: labels stripped, unknown members left out. (transfer full) */
+char *sv_guest_process(JsonNode *process, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* linux.resources of an update for the guest, by the same rules as in config.json but without device rules.
+ * @warnings: (nullable) char*. (transfer full) */
+char *sv_guest_resources(JsonNode *resources, guint cpus, GHashTable *guest_devices,
+    GPtrArray *warnings, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The guest's config.json. Only what is named here gets through: crun's own annotations, labels of the
+ * host's security modules and members that a later specification adds must not come from a tenant
+ * into the guest's runtime unseen. */
+#include <config.h>
+
+#include "core/guestspec.h"
+
+#include "base/json.h"
+#include "core/guestspec-private.h"
+#include "core/lifecycle.h"
+#include <string.h>
+
+#define GUEST_OCI_VERSION "1.0.2" /* crun refuses what does not contain "1.0" */
+
+static void bind_plan_free(SvBindPlan *plan)
+{
+    g_free(plan->name);
+    g_free(plan->source);
+    g_free(plan);
+}
+
+void sv_guest_spec_free(SvGuestSpec *guest)
+{
+    if (!guest)
+        return;
+    g_clear_pointer(&guest->config, json_node_unref);
+    g_ptr_array_unref(guest->binds);
+    g_ptr_array_unref(guest->net_sysctls);
+    g_ptr_array_unref(guest->warnings);
+    g_free(guest);
+}
+
+gboolean sv_guest_unsupported(GError **error, const char *path, const char *text)
+{
+    g_set_error(error, SV_CORE_ERROR, SV_ERR_UNSUPPORTED, "config.json: %s: %s", path, text);
+    return FALSE;
+}
+
+void sv_guest_warn(GPtrArray *warnings, const char *format, ...)
+{
+    g_autofree char *text = NULL;
+    va_list args;
+
+    if (!warnings)
+        return;
+    va_start(args, format);
+    text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_ptr_array_add(warnings, sv_printable(text, 512));
+}
+
+JsonObject *sv_guest_copy_members(JsonObject *from, const char *const *names)
+{
+    JsonObject *to = json_object_new();
+
+    for (; *names; names++) {
+        JsonNode *node = json_object_get_member(from, *names);
+
+        if (node && !JSON_NODE_HOLDS_NULL(node))
+            json_object_set_member(to, *names, json_node_copy(node));
+    }
+    return to;
+}
+
+JsonObject *sv_guest_object(JsonObject *from, const char *name)
+{
+    JsonNode *node = from ? json_object_get_member(from, name) : NULL;
+
+    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+}
+
+JsonArray *sv_guest_array(JsonObject *from, const char *name)
+{
+    JsonNode *node = from ? json_object_get_member(from, name) : NULL;
+
+    return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+}
+
+JsonObject *sv_guest_build_process(JsonObject *process)
+{
+    /* Not apparmorProfile and selinuxLabel: the guest has neither. */
+    static const char *const names[] = {"terminal", "consoleSize", "user", "args", "env", "cwd",
+        "capabilities", "rlimits", "noNewPrivileges", "oomScoreAdj", "ioPriority", NULL};
+
+    return sv_guest_copy_members(process, names);
+}
+
+char *sv_guest_process(JsonNode *process, GError **error)
+{
+    g_autoptr(JsonNode) node = NULL;
+
+    if (!JSON_NODE_HOLDS_OBJECT(process)) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "process.json: must be an object");
+        return NULL;
+    }
+    node = json_node_new(JSON_NODE_OBJECT);
+    json_node_take_object(node, sv_guest_build_process(json_node_get_object(process)));
+    return sv_json_text(node, FALSE);
+}
+
+char *sv_guest_resources(
+    JsonNode *resources, guint cpus, GHashTable *guest_devices, GPtrArray *warnings, GError **error)
+{
+    g_autoptr(JsonNode) node = NULL;
+    JsonObject *object = NULL;
+
+    if (!JSON_NODE_HOLDS_OBJECT(resources)) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "resources: must be an object");
+        return NULL;
+    }
+    object = sv_guest_build_resources(
+        json_node_get_object(resources), cpus, guest_devices, warnings, error);
+    if (!object)
+        return NULL;
+    node = json_node_new(JSON_NODE_OBJECT);
+    json_node_take_object(node, object);
+    return sv_json_text(node, FALSE);
+}
+
+static void set_root(SvGuestBuild *build, JsonObject *config)
+{
+    JsonObject *root = json_object_new();
+
+    json_object_set_string_member(root, "path", build->params->root_path);
+    json_object_set_boolean_member(root, "readonly", build->spec->root_readonly);
+    json_object_set_object_member(config, "root", root);
+}
+
+/* The machine has one already: the agent sets it for a container that shares it. */
+static void set_names(SvGuestBuild *build, JsonObject *config)
+{
+    if (!g_hash_table_contains(build->own, "uts"))
+        return;
+    if (build->spec->hostname)
+        json_object_set_string_member(config, "hostname", build->spec->hostname);
+    if (build->spec->domainname)
+        json_object_set_string_member(config, "domainname", build->spec->domainname);
+}
+
+SvGuestSpec *sv_guest_spec_build(
+    const SvSpec *spec, const SvGuestSpecParams *params, GError **error)
+{
+    g_autoptr(SvGuestSpec) guest = g_new0(SvGuestSpec, 1);
+    g_autoptr(GHashTable) own = g_hash_table_new(g_str_hash, g_str_equal);
+    SvGuestBuild build = {spec, params, guest, own};
+    JsonObject *config = json_object_new();
+    JsonObject *process = sv_guest_object(json_node_get_object(spec->json), "process");
+
+    guest->config = json_node_new(JSON_NODE_OBJECT);
+    json_node_take_object(guest->config, config);
+    guest->binds = g_ptr_array_new_with_free_func((GDestroyNotify)bind_plan_free);
+    guest->net_sysctls = g_ptr_array_new_with_free_func(g_free);
+    guest->warnings = g_ptr_array_new_with_free_func(g_free);
+
+    json_object_set_string_member(config, "ociVersion", GUEST_OCI_VERSION);
+    if (process)
+        json_object_set_object_member(config, "process", sv_guest_build_process(process));
+    set_root(&build, config);
+    if (!sv_guest_build_mounts(&build, config, error) ||
+        !sv_guest_build_linux(&build, config, error))
+        return NULL;
+    set_names(&build, config);
+    return g_steal_pointer(&guest);
+}
