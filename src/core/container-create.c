@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Create: from CREATING to READY, and back over every step when one fails. */
+#include "core/sandbox-priv.h"
+
+#include "base/fd.h"
+#include "base/process.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define SHIM_ATTACH_MS 10000
+
+/* ---- shim: it has connected; its network namespace is the pod's */
+
+static gboolean check_netns(SvContainer *container, GError **error)
+{
+    SvSandbox *sandbox = container->sandbox;
+    guint64 netns = sv_process_ns_inode(container->init->shim_pid, "net");
+    if (!sandbox->netns)
+        sandbox->netns = netns;
+    if (netns && netns == sandbox->netns)
+        return TRUE;
+    g_set_error(error, SV_CORE_ERROR, SV_ERR_PERMISSION,
+        "container \"%s\" cannot join sandbox \"%s\": it is in another network namespace",
+        container->record->id, sandbox->paths->sandbox);
+    return FALSE;
+}
+
+static void step_shim(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GError *error = NULL;
+    if (!check_netns(container, &error))
+        sv_sequence_fail(seq, error);
+    else if (container->init->shim)
+        sv_sequence_next(seq);
+    else
+        container->init->attach_ticket = sv_sequence_ticket(seq);
+}
+
+static void undo_shim(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    SvProcess *init = container->init;
+    init->attach_ticket = 0;
+    if (init->shim_pidfd < 0) {
+        sv_sequence_next(seq);
+        return;
+    }
+    init->gone_ticket = sv_sequence_ticket(seq);
+    if (init->shim)
+        sv_process_finish(init, 1);
+    else
+        sv_process_kill_shim(init);
+}
+
+/* ---- machine */
+
+static void step_machine(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    sv_machine_want(container->sandbox, sv_sequence_ticket(seq));
+}
+
+/* ---- hooks: the pid is the shim's, its network namespace the pod's */
+
+static void on_create_hooks(const GError *error, gpointer user_data)
+{
+    guint64 *ticket = user_data;
+    if (error)
+        sv_ticket_fail(*ticket, g_error_copy(error));
+    else
+        sv_ticket_next(*ticket);
+    g_free(ticket);
+}
+
+static void run_hooks(SvSequence *seq, SvContainer *container, SvHookKind kind)
+{
+    guint64 ticket = sv_sequence_ticket(seq);
+    sv_hooks_run(container, kind, "creating", on_create_hooks, g_memdup2(&ticket, sizeof ticket));
+}
+
+static void step_prestart(SvSequence *seq, gpointer user_data)
+{
+    run_hooks(seq, user_data, SV_HOOK_PRESTART);
+}
+
+static void step_create_runtime(SvSequence *seq, gpointer user_data)
+{
+    run_hooks(seq, user_data, SV_HOOK_CREATE_RUNTIME);
+}
+
+/* ---- share: rootfs and bind mounts */
+
+static void step_share(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GError *error = NULL;
+    if (sv_container_bind_mounts(container, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
+static void undo_share(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GError *error = NULL;
+    if (sv_share_release(container->sandbox->paths, container->record->index, TRUE, NULL, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
+/* ---- shared memory of the engine */
+
+typedef struct {
+    guint64 ticket;
+    guint pending;
+    GError *error;
+} Fan; /* several calls, one step */
+
+static void fan_done(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    Fan *fan = user_data;
+    if (error && !fan->error)
+        fan->error = g_error_copy(error);
+    if (--fan->pending)
+        return;
+    if (fan->error)
+        sv_ticket_fail(fan->ticket, fan->error);
+    else
+        sv_ticket_next(fan->ticket);
+    g_free(fan);
+}
+
+static void step_shm(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    SvSandbox *sandbox = container->sandbox;
+    GPtrArray *shms = sandbox->record->shms;
+    if (!shms->len) {
+        sv_sequence_next(seq);
+        return;
+    }
+    Fan *fan = g_new0(Fan, 1);
+    fan->ticket = sv_sequence_ticket(seq);
+    fan->pending = shms->len;
+    for (guint i = 0; i < shms->len; i++) {
+        const SvShmRecord *shm = shms->pdata[i];
+        Sandvirt__V1__SharedMemory message = SANDVIRT__V1__SHARED_MEMORY__INIT;
+        message.name = shm->name;
+        message.size_bytes = shm->size;
+        message.mode = shm->mode;
+        sv_agent_call(sandbox->agent, "AddSharedMemory", &message.base, NULL,
+            sandbox->config->agent_ms, fan_done, fan);
+    }
+}
+
+/* ---- guest: crun create */
+
+typedef struct {
+    SvSandbox *sandbox;
+    guint64 ticket;
+    guint32 handle;
+} Step;
+
+static Step *step_new(SvContainer *container, SvSequence *seq)
+{
+    Step *step = g_new0(Step, 1);
+    step->sandbox = container->sandbox;
+    step->ticket = sv_sequence_ticket(seq);
+    step->handle = container->init->handle;
+    return step;
+}
+
+static void on_step_answer(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    g_autofree Step *step = user_data;
+    if (error)
+        sv_ticket_fail(step->ticket, g_error_copy(error));
+    else
+        sv_ticket_next(step->ticket);
+}
+
+static void on_guest_created(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    Step *step = user_data;
+    if (!error && sv_ticket_valid(step->ticket)) {
+        SvProcess *init =
+            g_hash_table_lookup(step->sandbox->processes, GUINT_TO_POINTER(step->handle));
+        sv_container_set_guest_pid(
+            init->container, ((const Sandvirt__V1__CreateResponse *)reply)->pid);
+    }
+    on_step_answer(reply, error, user_data);
+}
+
+static void step_guest(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    SvSandbox *sandbox = container->sandbox;
+    SvProcess *init = container->init;
+    GError *error = NULL;
+    g_autoptr(GPtrArray) sysctls = NULL;
+    g_autoptr(JsonNode) config = sv_container_guest_config(container, &sysctls, &error);
+    if (!config) {
+        sv_sequence_fail(seq, error);
+        return;
+    }
+    g_autofree char *text = sv_json_text(config, FALSE);
+    g_autofree char *share_dir = g_strdup_printf("c/%u", container->record->index);
+    Sandvirt__V1__CreateRequest message = SANDVIRT__V1__CREATE_REQUEST__INIT;
+    message.container_id = container->record->id;
+    message.handle = init->handle;
+    message.config.data = (guint8 *)text;
+    message.config.len = strlen(text);
+    message.terminal = container->record->terminal;
+    message.rows = init->rows;
+    message.cols = init->cols;
+    message.stdin = !container->no_stdin;
+    message.share_dir = share_dir;
+
+    g_autofree Sandvirt__V1__Sysctl *items = g_new0(Sandvirt__V1__Sysctl, sysctls->len);
+    g_autofree Sandvirt__V1__Sysctl **refs = g_new0(Sandvirt__V1__Sysctl *, sysctls->len);
+    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < sysctls->len; i++) {
+        const char *pair = sysctls->pdata[i];
+        const char *equals = strchr(pair, '=');
+        char *key = g_strndup(pair, (gsize)(equals - pair));
+        g_ptr_array_add(keys, key);
+        sandvirt__v1__sysctl__init(&items[i]);
+        items[i].key = key;
+        items[i].value = (char *)equals + 1;
+        refs[i] = &items[i];
+    }
+    message.net_sysctls = refs;
+    message.n_net_sysctls = sysctls->len;
+
+    container->in_guest = TRUE;
+    init->in_guest = TRUE;
+    sv_agent_call(sandbox->agent, "Create", &message.base,
+        &sandvirt__v1__create_response__descriptor, sandbox->config->agent_ms, on_guest_created,
+        step_new(container, seq));
+}
+
+static void undo_guest(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    SvSandbox *sandbox = container->sandbox;
+    container->in_guest = FALSE;
+    container->init->in_guest = FALSE;
+    if (!sv_agent_is_ready(sandbox->agent)) {
+        sv_sequence_next(seq);
+        return;
+    }
+    Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
+    message.container_id = container->record->id;
+    message.timeout_ms = sandbox->config->stop_ms;
+    sv_agent_call(sandbox->agent, "Remove", &message.base,
+        &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms + SV_AGENT_SILENT_MS,
+        on_step_answer, step_new(container, seq));
+}
+
+/* ---- root: the container's tree becomes the root of the shim's mount namespace */
+
+static void step_root(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GError *error = NULL;
+    if (!container->init->shim) {
+        g_set_error(&error, SV_CORE_ERROR, SV_ERR_CANCELLED, "the container's shim has left");
+        sv_sequence_fail(seq, error);
+        return;
+    }
+    g_auto(SvFd) tree =
+        sv_share_clone(container->sandbox->paths, container->record->index, "rootfs", &error);
+    if (tree < 0) {
+        sv_sequence_fail(seq, error);
+        return;
+    }
+    Sandvirt__V1__RootRequest message = SANDVIRT__V1__ROOT_REQUEST__INIT;
+    sv_conn_call(container->init->shim, SV_SERVICE_SHIM, "Root", &message.base, NULL,
+        SHIM_ATTACH_MS, tree, on_step_answer, step_new(container, seq));
+}
+
+/* ---- streams */
+
+static void step_streams(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    sv_process_resume_streams(container->init, sv_sequence_ticket(seq));
+}
+
+/* ---- ready */
+
+static void step_ready(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GError *error = NULL;
+    if (sv_container_move(container, SV_EVENT_CREATED, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
+static const SvStep create_steps[] = {
+    {"shim", step_shim, undo_shim, SHIM_ATTACH_MS},
+    {"machine", step_machine, NULL, 0},
+    {"prestart hooks", step_prestart, NULL, 0},
+    {"createRuntime hooks", step_create_runtime, NULL, 0},
+    {"share", step_share, undo_share, 0},
+    {"shared memory", step_shm, NULL, 0},
+    {"guest", step_guest, undo_guest, 0},
+    {"root", step_root, NULL, 0},
+    {"streams", step_streams, NULL, 0},
+    {"ready", step_ready, NULL, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+static void create_answer(SvContainer *container, const GError *error)
+{
+    SvWaiter created = container->created;
+    container->created.done = NULL;
+    sv_answer_later(created.done, error, created.user_data);
+}
+
+static void on_created(SvSequence *seq, const GError *error, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    SvSandbox *sandbox = container->sandbox;
+    container->create = NULL;
+    if (!error) {
+        create_answer(container, NULL);
+        if (container->init->status >= 0) /* over before it was started */
+            sv_container_begin_stop(container, SV_CAUSE_EXITED, container->init->status, FALSE);
+        sv_container_update_paused(container);
+        return;
+    }
+    g_autoptr(GError) failure = NULL;
+    container->record->cause = SV_CAUSE_ROLLED_BACK;
+    if (!sv_container_move(container, SV_EVENT_FAILED, &failure))
+        g_warning("container %s: %s", container->record->id, failure->message);
+    create_answer(container, error);
+    sv_waiters_answer(container->stop_waiters, NULL);
+    sv_waiters_answer(container->delete_waiters, NULL);
+    sv_container_forget(container);
+    if (g_hash_table_size(sandbox->containers) == 0)
+        sv_machine_down(sandbox);
+}
+
+void sv_container_create(SvSandbox *sandbox, const Sandvirt__V1__CreateContainerRequest *request,
+    SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    SvContainer *container = sv_sandbox_find(sandbox, request->container_id, &error);
+    if (container && (container->record->state != SV_STATE_CREATING || container->create))
+        g_set_error(&error, SV_CORE_ERROR, SV_ERR_STATE, "container \"%s\" is created already",
+            request->container_id);
+    if (error) {
+        sv_answer_later(done, error, user_data);
+        return;
+    }
+    container->created = (SvWaiter){done, user_data};
+    container->no_stdin = request->stdin_null;
+    container->record->shim_pid = (pid_t)request->shim_pid;
+    container->record->shim_start = request->shim_start;
+    g_autofree char *label = g_strdup_printf("create %s", request->container_id);
+    container->create =
+        sv_sequence_start(label, create_steps, SV_SEQUENCE_UNDO, on_created, container);
+    sv_process_watch(container->init, (pid_t)request->shim_pid, request->shim_start);
+    if (!sv_container_save(container, &error))
+        sv_container_cancel_create(container, g_steal_pointer(&error));
+}
+
+void sv_container_cancel_create(SvContainer *container, GError *error)
+{
+    if (container->create)
+        sv_sequence_cancel(container->create, error);
+    else
+        g_error_free(error);
+}
+
+void sv_container_abandon(SvSandbox *sandbox, const char *id)
+{
+    SvContainer *container = sv_sandbox_find(sandbox, id, NULL);
+    if (!container || container->record->state != SV_STATE_CREATING)
+        return;
+    container->created.done = NULL;
+    if (container->create) {
+        sv_container_cancel_create(
+            container, g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "the caller is gone"));
+        return;
+    }
+    /* registered, never created: nothing but the record */
+    g_autoptr(GError) failure = NULL;
+    if (!sv_container_move(container, SV_EVENT_FAILED, &failure))
+        g_warning("container %s: %s", id, failure->message);
+    sv_container_forget(container);
+    if (g_hash_table_size(sandbox->containers) == 0)
+        sv_machine_down(sandbox);
+}

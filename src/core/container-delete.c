@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Delete: stop when it must, then the record; the machine with its last container. */
+#include "core/sandbox-priv.h"
+
+#include <signal.h>
+
+/* The machine's end, for those who deleted its last container. */
+static void finish(SvContainer *container)
+{
+    SvSandbox *sandbox = container->sandbox;
+    g_autoptr(GError) error = NULL;
+    sv_hooks_run_ignored(container, SV_HOOK_POSTSTOP, "stopped");
+    if (!sv_container_move(container, SV_EVENT_DELETE, &error))
+        g_warning("container %s: %s", container->record->id, error->message);
+    if (g_hash_table_size(sandbox->containers) > 1) {
+        sv_waiters_answer(container->delete_waiters, NULL);
+        sv_container_forget(container);
+        return;
+    }
+    /* the callers wait until nothing is left of the machine */
+    g_array_append_vals(
+        sandbox->down_waiters, container->delete_waiters->data, container->delete_waiters->len);
+    g_array_set_size(container->delete_waiters, 0);
+    sv_container_forget(container);
+    sv_machine_down(sandbox);
+}
+
+typedef struct {
+    SvSandbox *sandbox;
+    char *id;
+} Removal;
+
+static void on_stopped(const GError *error, gpointer user_data)
+{
+    Removal *removal = user_data;
+    SvContainer *container = sv_sandbox_find(removal->sandbox, removal->id, NULL);
+    g_free(removal->id);
+    g_free(removal);
+    if (!container)
+        return; /* rolled back: its waiters have been answered */
+    container->deleting = FALSE;
+    if (container->record->state == SV_STATE_STOPPED) {
+        finish(container);
+        return;
+    }
+    g_autoptr(GError) failure = g_error_new(SV_CORE_ERROR, SV_ERR_FAILED,
+        "container \"%s\" could not be stopped", container->record->id);
+    sv_waiters_answer(container->delete_waiters, failure);
+}
+
+static void stop_first(SvContainer *container)
+{
+    if (container->deleting)
+        return;
+    container->deleting = TRUE;
+    Removal *removal = g_new0(Removal, 1);
+    removal->sandbox = container->sandbox;
+    removal->id = g_strdup(container->record->id);
+    sv_waiters_add(container->stop_waiters, on_stopped, removal);
+    SvSandbox *sandbox = container->sandbox;
+    if (sandbox->record->suspended && sv_sandbox_live_containers(sandbox) <= 1)
+        sv_machine_kill(sandbox, SV_CAUSE_SIGNALLED);
+    else if (sandbox->record->suspended)
+        sv_machine_resume(sandbox);
+    sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+}
+
+void sv_container_delete(
+    SvSandbox *sandbox, const char *id, gboolean force, SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    SvContainer *container = sv_sandbox_find(sandbox, id, &error);
+    if (!container) {
+        sv_answer_later(done, force ? NULL : error, user_data);
+        return;
+    }
+    SvRecord *record = container->record;
+    gboolean busy = record->state == SV_STATE_RUNNING || record->state == SV_STATE_PAUSED ||
+        record->state == SV_STATE_CREATING;
+    if (!force && busy && !record->stopping &&
+        !sv_lifecycle_allows(record->state, "delete", &error)) {
+        sv_answer_later(done, error, user_data);
+        return;
+    }
+    sv_waiters_add(container->delete_waiters, done, user_data);
+    if (record->state == SV_STATE_CREATING) {
+        if (container->create)
+            sv_container_cancel_create(container,
+                g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "deleted while creating"));
+        else
+            sv_container_abandon(sandbox, id);
+    } else if (record->state == SV_STATE_STOPPED && !container->stop) {
+        if (!container->deleting)
+            finish(container);
+    } else {
+        stop_first(container);
+    }
+}

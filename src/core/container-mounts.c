@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What of the host a container sees: classifies the sources of its mounts, binds them into the share,
+ * and builds the guest's config.json. */
+#include "core/guestspec.h"
+#include "core/sandbox-priv.h"
+
+#include "base/fd.h"
+#include "base/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+static gboolean is_bind(const SvSpecMount *mount)
+{
+    if (g_strcmp0(mount->type, "bind") == 0)
+        return TRUE;
+    for (char **option = mount->options; *option; option++)
+        if (g_str_equal(*option, "bind") || g_str_equal(*option, "rbind"))
+            return TRUE;
+    return FALSE;
+}
+
+/* The guest's tmpfs for an engine's /dev/shm, the same for all containers that name that source. */
+static const char *shm_for(
+    SvSandbox *sandbox, const char *source, const struct statvfs *fs, mode_t mode)
+{
+    GPtrArray *shms = sandbox->record->shms;
+    g_autofree char *real = realpath(source, NULL);
+    const char *name = real ? real : source;
+    for (guint i = 0; i < shms->len; i++) {
+        const SvShmRecord *shm = shms->pdata[i];
+        if (g_str_equal(shm->source, name))
+            return shm->name;
+    }
+    SvShmRecord *shm = g_new0(SvShmRecord, 1);
+    shm->name = g_strdup_printf("shm-%u", shms->len);
+    shm->source = g_strdup(name);
+    shm->size = (guint64)fs->f_blocks * fs->f_frsize;
+    shm->mode = mode & 07777;
+    g_ptr_array_add(shms, shm);
+    return shm->name;
+}
+
+/* Looks at the source without opening it (a fifo would block, a device would act). */
+static gboolean classify(SvContainer *container, guint i, SvSourceInfo *info, GError **error)
+{
+    const SvSpecMount *mount = container->spec->mounts->pdata[i];
+    struct stat st;
+    struct statfs fs;
+    struct statvfs vfs;
+    g_auto(SvFd) fd = open(mount->source ? mount->source : "", O_PATH | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0) {
+        sv_error_set_errno(error, SV_CORE_ERROR, errno, "mounts[%u]: source \"%s\" of \"%s\"", i,
+            mount->source ? mount->source : "", mount->destination);
+        return FALSE;
+    }
+    info->is_dir = S_ISDIR(st.st_mode);
+    if (info->is_dir && fs.f_type == TMPFS_MAGIC && g_str_equal(mount->destination, "/dev/shm") &&
+        fstatvfs(fd, &vfs) == 0) {
+        info->kind = SV_SOURCE_SHM;
+        info->shm_name = g_strdup(shm_for(container->sandbox, mount->source, &vfs, st.st_mode));
+    } else if (S_ISCHR(st.st_mode) || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC ||
+        fs.f_type == CGROUP_SUPER_MAGIC || fs.f_type == CGROUP2_SUPER_MAGIC) {
+        info->kind = SV_SOURCE_GUEST;
+        info->guest_path = g_strdup(mount->source);
+    } else {
+        info->kind = SV_SOURCE_BIND;
+    }
+    return TRUE;
+}
+
+static void sources_free(SvSourceInfo *sources, guint n)
+{
+    for (guint i = 0; sources && i < n; i++) {
+        g_free(sources[i].shm_name);
+        g_free(sources[i].guest_path);
+    }
+    g_free(sources);
+}
+
+static SvSourceInfo *classify_all(SvContainer *container, GError **error)
+{
+    guint n = container->spec->mounts->len;
+    SvSourceInfo *sources = g_new0(SvSourceInfo, n + 1);
+    for (guint i = 0; i < n; i++) {
+        if (is_bind(container->spec->mounts->pdata[i]) &&
+            !classify(container, i, &sources[i], error)) {
+            sources_free(sources, n);
+            return NULL;
+        }
+    }
+    return sources;
+}
+
+/* ---- name spaces named by a path: /proc/SHIM/ns/pid means that container's in the guest */
+
+static const char *join_namespace(
+    const char *type, const char *path, gpointer user_data, GError **error)
+{
+    SvContainer *container = user_data;
+    GHashTableIter iter;
+    gpointer value;
+    if (!g_str_equal(type, "pid"))
+        return NULL; /* the machine's own is the pod's */
+    struct stat wanted, st;
+    if (stat(path, &wanted) < 0) {
+        sv_error_set_errno(
+            error, SV_CORE_ERROR, errno, "linux.namespaces: pid namespace \"%s\"", path);
+        return NULL;
+    }
+    g_hash_table_iter_init(&iter, container->sandbox->containers);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        SvContainer *other = value;
+        if (other->init->shim_pid <= 1)
+            continue;
+        g_autofree char *ns =
+            g_strdup_printf("/proc/%d/ns/pid_for_children", (int)other->init->shim_pid);
+        g_autofree char *own = g_strdup_printf("/proc/%d/ns/pid", (int)other->init->shim_pid);
+        if ((stat(own, &st) == 0 && st.st_ino == wanted.st_ino) ||
+            (stat(ns, &st) == 0 && st.st_ino == wanted.st_ino))
+            return sv_container_guest_pid_path(other);
+    }
+    g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
+        "linux.namespaces: pid namespace \"%s\" belongs to no container of this sandbox", path);
+    return NULL;
+}
+
+static SvGuestSpec *build(SvContainer *container, GError **error)
+{
+    SvSourceInfo *sources = classify_all(container, error);
+    if (!sources)
+        return NULL;
+    g_autofree char *root =
+        g_strdup_printf("/run/sandvirt/share/c/%u/rootfs", container->record->index);
+    SvGuestSpecParams params = {
+        .container_id = container->record->id,
+        .index = container->record->index,
+        .root_path = root,
+        .sources = sources,
+        .cpus = container->sandbox->record->vcpus,
+        .join_namespace = join_namespace,
+        .user_data = container,
+    };
+    SvGuestSpec *guest = sv_guest_spec_build(container->spec, &params, error);
+    sources_free(sources, container->spec->mounts->len);
+    return guest;
+}
+
+gboolean sv_container_bind_mounts(SvContainer *container, GError **error)
+{
+    SvSandbox *sandbox = container->sandbox;
+    guint index = container->record->index;
+    g_autoptr(SvGuestSpec) guest = build(container, error);
+    if (!guest)
+        return FALSE;
+    for (guint i = 0; i < guest->warnings->len; i++)
+        g_warning("container %s: %s", container->record->id, (char *)guest->warnings->pdata[i]);
+    if (!sv_share_bind(sandbox->paths, index, "rootfs", container->spec->root_path, TRUE,
+            container->spec->root_readonly, error))
+        return FALSE;
+    for (guint i = 0; i < guest->binds->len; i++) {
+        const SvBindPlan *plan = guest->binds->pdata[i];
+        if (!sv_share_bind(sandbox->paths, index, plan->name, plan->source, plan->recursive,
+                plan->read_only, error))
+            return FALSE;
+    }
+    /* shared memory may have been added */
+    return sv_sandbox_save(sandbox, error);
+}
+
+JsonNode *sv_container_guest_config(SvContainer *container, GPtrArray **net_sysctls, GError **error)
+{
+    g_autoptr(SvGuestSpec) guest = build(container, error);
+    if (!guest)
+        return NULL;
+    *net_sysctls = g_ptr_array_ref(guest->net_sysctls);
+    return json_node_ref(guest->config);
+}

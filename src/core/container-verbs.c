@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Orders to a live container: start, kill, stop, pause, resume, update, and its statistics. */
+#include "core/sandbox-priv.h"
+
+#include "base/names.h"
+
+#include <signal.h>
+
+/* A verb on its way to the agent and back. The container is looked up again: it may have gone. */
+typedef struct {
+    SvSandbox *sandbox;
+    char *id;
+    int signo;
+    gboolean freeze;
+    SvDone done;
+    SvReplyDone reply_done;
+    gpointer user_data;
+} Verb;
+
+static Verb *verb_new(SvContainer *container, SvDone done, gpointer user_data)
+{
+    Verb *verb = g_new0(Verb, 1);
+    verb->sandbox = container->sandbox;
+    verb->id = g_strdup(container->record->id);
+    verb->done = done;
+    verb->user_data = user_data;
+    return verb;
+}
+
+static void verb_free(Verb *verb)
+{
+    g_free(verb->id);
+    g_free(verb);
+}
+
+/* Answers and frees. */
+static void verb_end(Verb *verb, const GError *error)
+{
+    if (verb->done)
+        verb->done(error, verb->user_data);
+    verb_free(verb);
+}
+
+/* The container in a state in which @verb may be carried out, its guest reachable; or the answer has been
+ * given. A stop that has begun counts as stopped. */
+static SvContainer *find_for(SvSandbox *sandbox, const char *id, const char *verb, GError **error)
+{
+    SvContainer *container = sv_sandbox_find(sandbox, id, error);
+    if (!container)
+        return NULL;
+    SvState state = container->record->stopping ? SV_STATE_STOPPED : container->record->state;
+    if (!sv_lifecycle_allows(state, verb, error))
+        return NULL;
+    if (!sv_agent_is_ready(sandbox->agent)) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_FAILED,
+            "container \"%s\": the machine's agent cannot be reached", id);
+        return NULL;
+    }
+    return container;
+}
+
+static gboolean refuse_suspended(SvSandbox *sandbox, const char *verb, GError **error)
+{
+    if (!sandbox->record->suspended)
+        return FALSE;
+    g_set_error(error, SV_CORE_ERROR, SV_ERR_STATE,
+        "cannot %s: the machine of sandbox \"%s\" is suspended (virsh resume %s)", verb,
+        sandbox->paths->sandbox, sandbox->paths->domain_name);
+    return TRUE;
+}
+
+/* ---- start */
+
+static void on_started(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    Verb *verb = user_data;
+    g_autoptr(GError) failure = NULL;
+    SvContainer *container = sv_sandbox_find(verb->sandbox, verb->id, &failure);
+    /* A workload that is over already was RUNNING all the same: its exit comes behind this answer. */
+    if (container && !error && container->record->state == SV_STATE_READY) {
+        if (sv_container_move(container, SV_EVENT_START, &failure)) {
+            sv_container_update_paused(container);
+            sv_hooks_run_ignored(container, SV_HOOK_POSTSTART, "running");
+        }
+    }
+    verb_end(verb, error ? error : failure);
+}
+
+void sv_container_start(SvSandbox *sandbox, const char *id, SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    SvContainer *container = find_for(sandbox, id, "start", &error);
+    if (container)
+        refuse_suspended(sandbox, "start", &error);
+    if (container && !error && container->spec && !container->spec->has_process)
+        g_set_error(&error, SV_CORE_ERROR, SV_ERR_INVALID,
+            "container \"%s\": cannot start a container without process in config.json", id);
+    if (error) {
+        sv_answer_later(done, error, user_data);
+        return;
+    }
+    Sandvirt__V1__ContainerRequest message = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
+    message.container_id = (char *)id;
+    sv_agent_call(sandbox->agent, "Start", &message.base, NULL, sandbox->config->agent_ms,
+        on_started, verb_new(container, done, user_data));
+}
+
+/* ---- kill */
+
+static void on_signalled(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    Verb *verb = user_data;
+    g_autoptr(GError) answer = NULL;
+    SvContainer *container = sv_sandbox_find(verb->sandbox, verb->id, NULL);
+    if (error && sv_error_is(error, SV_ERR_TIMEOUT) && verb->signo == SIGKILL && container) {
+        /* The guest hangs. The order waits in the channel; here the container ends now. */
+        sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+    } else if (error &&
+        (sv_error_is(error, SV_ERR_NOT_FOUND) || sv_error_is(error, SV_ERR_NOT_RUNNING))) {
+        g_set_error_literal(&answer, SV_CORE_ERROR, SV_ERR_NOT_RUNNING, "container not running");
+    } else if (error) {
+        answer = g_error_copy(error);
+    }
+    verb_end(verb, answer);
+}
+
+static void signal_guest(
+    SvContainer *container, int signo, gboolean all, SvDone done, gpointer user_data)
+{
+    SvSandbox *sandbox = container->sandbox;
+    Verb *verb = verb_new(container, done, user_data);
+    verb->signo = signo;
+    Sandvirt__V1__SignalRequest message = SANDVIRT__V1__SIGNAL_REQUEST__INIT;
+    message.container_id = container->record->id;
+    message.handle = container->init->handle;
+    message.signal = (guint32)signo;
+    message.all = all;
+    sv_agent_call(sandbox->agent, "Signal", &message.base, NULL,
+        signo == SIGKILL ? SV_AGENT_SILENT_MS : sandbox->config->agent_ms, on_signalled, verb);
+}
+
+/* KILL in a machine that an administrator has suspended: the guest must run to die, unless nobody else
+ * lives in it. */
+static void kill_suspended(SvContainer *container)
+{
+    SvSandbox *sandbox = container->sandbox;
+    if (sv_sandbox_live_containers(sandbox) > 1) {
+        sv_machine_resume(sandbox);
+        return;
+    }
+    sv_machine_kill(sandbox, SV_CAUSE_SIGNALLED);
+}
+
+static void kill_creating(SvContainer *container, int signo, SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    if (signo != SIGKILL) {
+        g_set_error_literal(
+            &error, SV_CORE_ERROR, SV_ERR_STATE, "cannot signal a creating container");
+        sv_answer_later(done, error, user_data);
+        return;
+    }
+    sv_waiters_add(container->stop_waiters, done, user_data);
+    sv_container_cancel_create(
+        container, g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "killed while creating"));
+}
+
+void sv_container_kill(
+    SvSandbox *sandbox, const char *id, int signo, gboolean all, SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    SvContainer *container = sv_sandbox_find(sandbox, id, &error);
+    SvState state = container ? container->record->state : SV_STATE_GONE;
+    if (container && (state == SV_STATE_STOPPED || container->record->stopping) && !all)
+        g_set_error_literal(&error, SV_CORE_ERROR, SV_ERR_NOT_RUNNING, "container not running");
+    if (error || state == SV_STATE_STOPPED || container->record->stopping) {
+        sv_answer_later(done, error, user_data);
+    } else if (state == SV_STATE_CREATING) {
+        kill_creating(container, signo, done, user_data);
+    } else if (state == SV_STATE_READY) {
+        if (sv_signal_terminates(signo)) {
+            sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + signo, TRUE);
+            sv_waiters_add(container->stop_waiters, done, user_data);
+        } else {
+            sv_answer_later(done, NULL, user_data);
+        }
+    } else if (signo == 0) {
+        sv_answer_later(done, NULL, user_data);
+    } else {
+        if (sandbox->record->suspended && signo == SIGKILL)
+            kill_suspended(container);
+        if (!sv_agent_is_ready(sandbox->agent)) {
+            sv_container_begin_stop(container, SV_CAUSE_AGENT_LOST, -1, FALSE);
+            sv_answer_later(done, NULL, user_data);
+            return;
+        }
+        signal_guest(container, signo, all, done, user_data);
+    }
+}
+
+/* ---- stop: TERM, wait, KILL */
+
+static gboolean on_stop_timeout(gpointer user_data)
+{
+    SvContainer *container = user_data;
+    container->stop_timer = 0;
+    sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+    return G_SOURCE_REMOVE;
+}
+
+void sv_container_stop(
+    SvSandbox *sandbox, const char *id, guint timeout_ms, SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    SvContainer *container = sv_sandbox_find(sandbox, id, &error);
+    if (!container) {
+        sv_answer_later(done, error, user_data);
+        return;
+    }
+    SvRecord *record = container->record;
+    if (record->state == SV_STATE_STOPPED && !container->stop) {
+        sv_answer_later(done, NULL, user_data);
+        return;
+    }
+    if (record->state == SV_STATE_CREATING) {
+        kill_creating(container, SIGKILL, done, user_data);
+        return;
+    }
+    sv_waiters_add(container->stop_waiters, done, user_data);
+    if (record->stopping)
+        return;
+    if (record->state == SV_STATE_READY) {
+        sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGTERM, TRUE);
+        return;
+    }
+    if (timeout_ms == 0 || !sv_agent_is_ready(sandbox->agent) || sandbox->record->suspended) {
+        if (sandbox->record->suspended)
+            kill_suspended(container);
+        sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+        return;
+    }
+    signal_guest(container, SIGTERM, FALSE, NULL, NULL);
+    if (container->stop_timer)
+        g_source_remove(container->stop_timer);
+    container->stop_timer = g_timeout_add(timeout_ms, on_stop_timeout, container);
+}
+
+/* ---- pause, resume */
+
+static void on_frozen(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    Verb *verb = user_data;
+    g_autoptr(GError) failure = NULL;
+    SvContainer *container = sv_sandbox_find(verb->sandbox, verb->id, &failure);
+    if (container && !error && !container->record->stopping) {
+        container->record->frozen = verb->freeze;
+        if (sv_container_save(container, &failure))
+            sv_container_update_paused(container);
+    }
+    verb_end(verb, error ? error : failure);
+}
+
+void sv_container_pause(
+    SvSandbox *sandbox, const char *id, gboolean freeze, SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    const char *name = freeze ? "pause" : "resume";
+    SvContainer *container = find_for(sandbox, id, name, &error);
+    if (container)
+        refuse_suspended(sandbox, name, &error);
+    if (error) {
+        sv_answer_later(done, error, user_data);
+        return;
+    }
+    Verb *verb = verb_new(container, done, user_data);
+    verb->freeze = freeze;
+    Sandvirt__V1__ContainerRequest message = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
+    message.container_id = container->record->id;
+    sv_agent_call(sandbox->agent, freeze ? "Pause" : "Resume", &message.base, NULL,
+        sandbox->config->agent_ms, on_frozen, verb);
+}
+
+/* ---- update, stats, ps */
+
+static void on_updated(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    verb_end(user_data, error);
+}
+
+void sv_container_update(SvSandbox *sandbox, const Sandvirt__V1__UpdateContainerRequest *request,
+    SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    SvContainer *container = find_for(sandbox, request->container_id, "update", &error);
+    if (container)
+        refuse_suspended(sandbox, "update", &error);
+    if (container && (request->n_device_add || request->n_device_remove))
+        g_set_error_literal(&error, SV_CORE_ERROR, SV_ERR_UNSUPPORTED,
+            "update: adding and removing devices is not supported");
+    if (error) {
+        sv_answer_later(done, error, user_data);
+        return;
+    }
+    Sandvirt__V1__UpdateRequest message = SANDVIRT__V1__UPDATE_REQUEST__INIT;
+    message.container_id = container->record->id;
+    message.resources = request->resources;
+    sv_agent_call(sandbox->agent, "Update", &message.base, NULL, sandbox->config->agent_ms,
+        on_updated, verb_new(container, done, user_data));
+}
+
+static void on_reply(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    Verb *verb = user_data;
+    verb->reply_done(reply, error, verb->user_data);
+    verb_free(verb);
+}
+
+static gboolean on_reply_error(gpointer user_data)
+{
+    Verb *verb = user_data;
+    g_autoptr(GError) error = g_error_new_literal(SV_CORE_ERROR, verb->signo, verb->id);
+    verb->reply_done(NULL, error, verb->user_data);
+    verb_free(verb);
+    return G_SOURCE_REMOVE;
+}
+
+static void ask(SvSandbox *sandbox, const char *id, const char *name, const char *method,
+    const ProtobufCMessage *message, const ProtobufCMessageDescriptor *type, SvReplyDone done,
+    gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    SvContainer *container = find_for(sandbox, id, name, &error);
+    Verb *verb = g_new0(Verb, 1);
+    verb->reply_done = done;
+    verb->user_data = user_data;
+    if (container)
+        refuse_suspended(sandbox, name, &error);
+    if (error) {
+        verb->id = g_strdup(error->message);
+        verb->signo = error->code;
+        g_idle_add(on_reply_error, verb);
+        return;
+    }
+    verb->sandbox = sandbox;
+    verb->id = g_strdup(id);
+    sv_agent_call(sandbox->agent, method, message, type, sandbox->config->agent_ms, on_reply, verb);
+}
+
+void sv_container_stats(SvSandbox *sandbox, const char *id, SvReplyDone done, gpointer user_data)
+{
+    Sandvirt__V1__StatsRequest message = SANDVIRT__V1__STATS_REQUEST__INIT;
+    message.container_id = (char *)id;
+    ask(sandbox, id, "stats", "Stats", &message.base, &sandvirt__v1__stats_response__descriptor,
+        done, user_data);
+}
+
+void sv_container_ps(SvSandbox *sandbox, const char *id, SvReplyDone done, gpointer user_data)
+{
+    Sandvirt__V1__PsRequest message = SANDVIRT__V1__PS_REQUEST__INIT;
+    message.container_id = (char *)id;
+    ask(sandbox, id, "ps", "Ps", &message.base, &sandvirt__v1__ps_response__descriptor, done,
+        user_data);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The container object, the setter of its state, and what is told when it changes. */
+#include "core/sandbox-priv.h"
+
+#include "base/file.h"
+#include "base/process.h"
+
+SvContainer *sv_container_new(SvSandbox *sandbox, SvRecord *record)
+{
+    SvContainer *container = g_new0(SvContainer, 1);
+    container->sandbox = sandbox;
+    container->record = record;
+    container->forced_status = container->default_status = -1;
+    container->stop_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
+    container->delete_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
+    container->init = sv_process_new(container, record->handle, FALSE);
+    g_hash_table_insert(sandbox->containers, record->id, container);
+    return container;
+}
+
+void sv_container_free(SvContainer *container)
+{
+    if (!container)
+        return;
+    if (container->release_timer)
+        g_source_remove(container->release_timer);
+    if (container->stop_timer)
+        g_source_remove(container->stop_timer);
+    g_array_unref(container->stop_waiters);
+    g_array_unref(container->delete_waiters);
+    g_free(container->guest_pid_path);
+    sv_pod_free(container->pod);
+    sv_spec_free(container->spec);
+    sv_record_free(container->record);
+    g_free(container);
+}
+
+/* Handles of processes that belong to @container. */
+static GArray *handles_of(SvContainer *container)
+{
+    GArray *handles = g_array_new(FALSE, FALSE, sizeof(guint32));
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, container->sandbox->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        SvProcess *process = value;
+        if (process->container == container)
+            g_array_append_val(handles, process->handle);
+    }
+    return handles;
+}
+
+void sv_container_forget(SvContainer *container)
+{
+    SvSandbox *sandbox = container->sandbox;
+    g_autoptr(GError) error = NULL;
+    if (!sv_record_remove(sandbox->paths->root, container->record->id, &error))
+        g_warning("container %s: record not removed: %s", container->record->id, error->message);
+    g_autoptr(GArray) handles = handles_of(container);
+    for (guint i = 0; i < handles->len; i++)
+        g_hash_table_remove(
+            sandbox->processes, GUINT_TO_POINTER(g_array_index(handles, guint32, i)));
+    g_hash_table_remove(sandbox->containers, container->record->id);
+    sv_sandbox_touch(sandbox);
+    sv_sandbox_check_idle(sandbox);
+}
+
+gboolean sv_container_save(SvContainer *container, GError **error)
+{
+    return sv_record_save(container->record, container->sandbox->paths->root, error);
+}
+
+static void on_changed(const SvRecord *record, SvState old, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    SvSandbox *sandbox = container->sandbox;
+    sv_sandbox_touch(sandbox);
+    if (sandbox->handlers->changed)
+        sandbox->handlers->changed(sandbox, record, old, sandbox->user_data);
+}
+
+gboolean sv_container_move(SvContainer *container, SvEvent event, GError **error)
+{
+    return sv_record_set_state(
+        container->record, event, container->sandbox->paths->root, on_changed, container, error);
+}
+
+void sv_container_update_paused(SvContainer *container)
+{
+    SvRecord *record = container->record;
+    gboolean paused = record->frozen || container->sandbox->record->suspended;
+    g_autoptr(GError) error = NULL;
+    SvEvent event;
+    if (paused && record->state == SV_STATE_RUNNING)
+        event = SV_EVENT_FREEZE;
+    else if (!paused && record->state == SV_STATE_PAUSED)
+        event = SV_EVENT_THAW;
+    else
+        return;
+    if (!sv_container_move(container, event, &error))
+        g_warning("container %s: %s", record->id, error->message);
+}
+
+/* After a recovery: config.json may have changed or gone; then what needs it is skipped. */
+SvContainer *sv_container_load_spec(SvContainer *container)
+{
+    g_autoptr(GError) error = NULL;
+    if (!container->spec)
+        container->spec = sv_spec_load(container->record->bundle, &error);
+    if (container->spec && !container->pod)
+        container->pod = sv_pod_from_spec(container->spec, container->record->id, NULL);
+    if (error)
+        g_info("container %s: ignoring: %s", container->record->id, error->message);
+    return container;
+}
+
+void sv_container_set_guest_pid(SvContainer *container, guint32 pid)
+{
+    g_free(container->guest_pid_path);
+    container->guest_pid_path = pid > 1 ? g_strdup_printf("/proc/%u/ns/pid", pid) : NULL;
+}
+
+const char *sv_container_guest_pid_path(SvContainer *container)
+{
+    return container->guest_pid_path;
+}
+
+void sv_container_note_oom(SvContainer *container)
+{
+    g_autoptr(GError) error = NULL;
+    container->record->oom = TRUE;
+    g_autofree char *path = g_build_filename(container->record->bundle, "oom", NULL);
+    /* CRI-O looks for this file; the bundle may be read-only or gone */
+    if (!sv_container_save(container, &error) ||
+        !sv_file_write_atomic(path, "", 0, 0644, FALSE, &error))
+        g_info("container %s: ignoring: %s", container->record->id, error->message);
+}

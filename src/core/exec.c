@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Exec: a further process in a container. Prepared, then started once its shim is there. */
+#include "core/guestspec.h"
+#include "core/sandbox-priv.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define EXEC_FAILED_STATUS 255 /* what runc's exec answers for its own failures */
+#define SHIM_ATTACH_MS 10000
+
+/* ---- the record: a new monitor must find the shims of running execs */
+
+static void record_add(SvProcess *process)
+{
+    SvContainer *container = process->container;
+    SvExecRecord *record = g_new0(SvExecRecord, 1);
+    g_autoptr(GError) error = NULL;
+    record->handle = process->handle;
+    record->shim_pid = process->shim_pid;
+    record->shim_start = process->shim_start;
+    g_ptr_array_add(container->record->execs, record);
+    if (!sv_container_save(container, &error))
+        g_warning("container %s: ignoring: %s", container->record->id, error->message);
+}
+
+static void record_remove(SvProcess *process)
+{
+    SvContainer *container = process->container;
+    GPtrArray *execs = container->record->execs;
+    g_autoptr(GError) error = NULL;
+    for (guint i = 0; i < execs->len; i++) {
+        const SvExecRecord *record = execs->pdata[i];
+        if (record->handle != process->handle)
+            continue;
+        g_ptr_array_remove_index(execs, i);
+        if (!sv_container_save(container, &error))
+            g_warning("container %s: ignoring: %s", container->record->id, error->message);
+        return;
+    }
+}
+
+/* ---- prepare */
+
+static SvContainer *find_allowed(SvSandbox *sandbox, const char *id, GError **error)
+{
+    SvContainer *container = sv_sandbox_find(sandbox, id, error);
+    if (!container)
+        return NULL;
+    SvState state = container->record->stopping ? SV_STATE_STOPPED : container->record->state;
+    if (!sv_lifecycle_allows(state, "exec", error))
+        return NULL;
+    if (!sv_agent_is_ready(sandbox->agent)) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_FAILED,
+            "container \"%s\": the machine's agent cannot be reached", id);
+        return NULL;
+    }
+    return container;
+}
+
+gboolean sv_exec_prepare(SvSandbox *sandbox, const Sandvirt__V1__ExecPrepareRequest *request,
+    guint32 *handle, GError **error)
+{
+    SvContainer *container = find_allowed(sandbox, request->container_id, error);
+    if (!container)
+        return FALSE;
+    g_autoptr(JsonNode) json =
+        sv_process_parse((const char *)request->process.data, request->process.len, error);
+    if (!json)
+        return FALSE;
+    gboolean terminal = FALSE;
+    if (!sv_json_get_bool(json_node_get_object(json), "terminal", "process", &terminal, error))
+        return FALSE;
+    g_autofree char *text = sv_guest_process(json, error);
+    if (!text)
+        return FALSE;
+    SvProcess *process = sv_process_new(container, sandbox->record->next_handle++, TRUE);
+    process->process_json = g_steal_pointer(&text);
+    process->terminal = terminal;
+    *handle = process->handle;
+    return sv_sandbox_save(sandbox, error);
+}
+
+/* ---- start */
+
+typedef struct {
+    SvSandbox *sandbox;
+    guint32 handle;
+    guint64 ticket;
+} Exec;
+
+static void step_shim(SvSequence *seq, gpointer user_data)
+{
+    SvProcess *process = user_data;
+    if (process->shim)
+        sv_sequence_next(seq);
+    else
+        process->attach_ticket = sv_sequence_ticket(seq);
+}
+
+static void on_exec(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    g_autofree Exec *exec = user_data;
+    if (error)
+        sv_ticket_fail(exec->ticket, g_error_copy(error));
+    else
+        sv_ticket_next(exec->ticket);
+}
+
+static void step_guest(SvSequence *seq, gpointer user_data)
+{
+    SvProcess *process = user_data;
+    SvSandbox *sandbox = process->container->sandbox;
+    Exec *exec = g_new0(Exec, 1);
+    exec->sandbox = sandbox;
+    exec->handle = process->handle;
+    exec->ticket = sv_sequence_ticket(seq);
+    Sandvirt__V1__ExecRequest message = SANDVIRT__V1__EXEC_REQUEST__INIT;
+    message.container_id = process->container->record->id;
+    message.handle = process->handle;
+    message.process.data = (guint8 *)process->process_json;
+    message.process.len = strlen(process->process_json);
+    message.terminal = process->terminal;
+    message.rows = process->rows;
+    message.cols = process->cols;
+    message.stdin = !process->no_stdin;
+    process->in_guest = TRUE;
+    sv_agent_call(sandbox->agent, "Exec", &message.base, &sandvirt__v1__exec_response__descriptor,
+        sandbox->config->agent_ms, on_exec, exec);
+}
+
+static void step_streams(SvSequence *seq, gpointer user_data)
+{
+    sv_process_resume_streams(user_data, sv_sequence_ticket(seq));
+}
+
+static const SvStep exec_steps[] = {
+    {"shim", step_shim, NULL, SHIM_ATTACH_MS},
+    {"guest", step_guest, NULL, 0},
+    {"streams", step_streams, NULL, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+static void kill_in_guest(SvProcess *process)
+{
+    SvSandbox *sandbox = process->container->sandbox;
+    if (!process->in_guest || process->status >= 0 || !sv_agent_is_ready(sandbox->agent))
+        return;
+    Sandvirt__V1__SignalRequest message = SANDVIRT__V1__SIGNAL_REQUEST__INIT;
+    message.container_id = process->container->record->id;
+    message.handle = process->handle;
+    message.signal = SIGKILL;
+    sv_agent_call(
+        sandbox->agent, "Signal", &message.base, NULL, sandbox->config->agent_ms, NULL, NULL);
+}
+
+static void on_exec_started(SvSequence *seq, const GError *error, gpointer user_data)
+{
+    SvProcess *process = user_data;
+    SvWaiter started = process->started;
+    process->started.done = NULL;
+    process->starting = NULL;
+    sv_answer_later(started.done, error, started.user_data);
+    if (!error) {
+        if (process->ended_early)
+            sv_process_finish(process, process->status);
+        return;
+    }
+    kill_in_guest(process);
+    process->in_guest = FALSE;
+    if (process->shim_pidfd >= 0)
+        sv_process_finish(process, EXEC_FAILED_STATUS);
+    else
+        sv_exec_shim_gone(process);
+}
+
+void sv_exec_start(SvSandbox *sandbox, const Sandvirt__V1__ExecStartRequest *request, SvDone done,
+    gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    SvProcess *process = g_hash_table_lookup(sandbox->processes, GUINT_TO_POINTER(request->handle));
+    if (!process || !process->exec || process->shim_pidfd >= 0)
+        g_set_error(&error, SV_CORE_ERROR, SV_ERR_NOT_FOUND, "no such exec was prepared");
+    else
+        find_allowed(sandbox, process->container->record->id, &error);
+    if (error) {
+        if (process && process->exec && process->shim_pidfd < 0)
+            g_hash_table_remove(sandbox->processes, GUINT_TO_POINTER(request->handle));
+        sv_answer_later(done, error, user_data);
+        return;
+    }
+    process->started = (SvWaiter){done, user_data};
+    process->no_stdin = request->stdin_null;
+    g_autofree char *label = g_strdup_printf("exec in %s", process->container->record->id);
+    process->starting =
+        sv_sequence_start(label, exec_steps, SV_SEQUENCE_UNDO, on_exec_started, process);
+    sv_process_watch(process, (pid_t)request->shim_pid, request->shim_start);
+    record_add(process);
+}
+
+/* ---- end */
+
+void sv_exec_exited(SvProcess *process, int status)
+{
+    if (process->status >= 0)
+        return;
+    process->in_guest = FALSE;
+    if (process->starting) {
+        /* over before its start was answered: told to the shim right behind that answer */
+        process->ended_early = TRUE;
+        process->status = status & 0xff;
+        return;
+    }
+    sv_process_finish(process, status & 0xff);
+}
+
+void sv_exec_shim_gone(SvProcess *process)
+{
+    SvSandbox *sandbox = process->container->sandbox;
+    if (process->starting) {
+        sv_sequence_cancel(process->starting,
+            g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "the shim of the exec has died"));
+        return;
+    }
+    kill_in_guest(process);
+    if (process->event_stream && sandbox->agent)
+        sv_agent_acknowledge(sandbox->agent, process->event_stream);
+    record_remove(process);
+    g_hash_table_remove(sandbox->processes, GUINT_TO_POINTER(process->handle));
+}
+
+void sv_exec_abandon(SvSandbox *sandbox, guint32 handle)
+{
+    SvProcess *process = g_hash_table_lookup(sandbox->processes, GUINT_TO_POINTER(handle));
+    if (!process || !process->exec)
+        return;
+    process->started.done = NULL;
+    if (process->starting)
+        sv_sequence_cancel(process->starting,
+            g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "the caller is gone"));
+    else if (process->shim_pidfd < 0 && process->status < 0 && !process->in_guest)
+        g_hash_table_remove(sandbox->processes, GUINT_TO_POINTER(handle));
+}

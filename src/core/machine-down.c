@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The end of a machine and of everything on the host that was for it. Every step is tried. */
+#include "core/sandbox-priv.h"
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+typedef struct {
+    SvSandbox *sandbox;
+    guint64 ticket;
+} Step;
+
+static Step *step_new(SvSandbox *sandbox, SvSequence *seq)
+{
+    Step *step = g_new0(Step, 1);
+    step->sandbox = sandbox;
+    step->ticket = sv_sequence_ticket(seq);
+    return step;
+}
+
+/* ---- shutdown: the guest syncs and powers off */
+
+static void on_shutdown(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    g_autofree Step *step = user_data;
+    if (error)
+        sv_ticket_fail(step->ticket, g_error_copy(error));
+    /* else: the end of the domain is the answer */
+}
+
+static void step_shutdown(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    if (sandbox->domain_gone || !sv_agent_is_ready(sandbox->agent) || sandbox->record->suspended) {
+        sv_sequence_next(seq);
+        return;
+    }
+    sandbox->domain_ticket = sv_sequence_ticket(seq);
+    Sandvirt__V1__ShutdownRequest message = SANDVIRT__V1__SHUTDOWN_REQUEST__INIT;
+    sv_agent_call(
+        sandbox->agent, "Shutdown", &message.base, NULL, 0, on_shutdown, step_new(sandbox, seq));
+}
+
+/* ---- destroy */
+
+static void on_destroyed(SvHv *hv, const GError *error, gpointer user_data)
+{
+    g_autofree Step *step = user_data;
+    if (!error)
+        step->sandbox->domain_gone = TRUE;
+    if (error)
+        sv_ticket_fail(step->ticket, g_error_copy(error));
+    else
+        sv_ticket_next(step->ticket);
+}
+
+static void step_destroy(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    sandbox->domain_ticket = 0;
+    if (sandbox->domain_gone || !sandbox->hv) {
+        sv_sequence_next(seq);
+        return;
+    }
+    sandbox->hv->ops->destroy(
+        sandbox->hv, sandbox->qemu_pidfd, 1000, on_destroyed, step_new(sandbox, seq));
+}
+
+/* ---- virtiofsd ends with QEMU; it holds the share */
+
+static void step_virtiofsd(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    g_clear_pointer(&sandbox->agent, sv_agent_free);
+    if (sandbox->share_pidfd < 0) {
+        sv_sequence_next(seq);
+        return;
+    }
+    sandbox->share_ticket = sv_sequence_ticket(seq);
+    if (sandbox->domain_gone)
+        sv_process_signal(sandbox->share_pidfd, SIGTERM);
+}
+
+/* ---- the host's side */
+
+static void step_share(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    GError *error = NULL;
+    if (sandbox->share_pidfd >= 0)
+        sv_process_signal(sandbox->share_pidfd, SIGKILL);
+    sandbox->share_ticket = 0;
+    if (sv_share_destroy(sandbox->paths, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
+static void step_files(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    g_autofree char *log =
+        g_strdup_printf("/var/log/libvirt/qemu/%s.log", sandbox->paths->domain_name);
+    const char *names[] = {sandbox->paths->agent_socket, log};
+    GError *error = NULL;
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        if (unlink(names[i]) < 0 && errno != ENOENT && !error)
+            sv_error_set_errno(&error, SV_CORE_ERROR, errno, "remove \"%s\"", names[i]);
+    if (error)
+        sv_sequence_fail(seq, error);
+    else
+        sv_sequence_next(seq);
+}
+
+static void step_record(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    GError *error = NULL;
+    if (g_hash_table_size(sandbox->containers) > 0) {
+        sv_sequence_next(seq); /* their deletes come, and find that the machine has ended */
+        return;
+    }
+    if (sv_file_remove_tree(sandbox->paths->state_dir, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
+static const SvStep down_steps[] = {
+    {"shutdown", step_shutdown, NULL, 600},
+    {"destroy", step_destroy, NULL, 15000},
+    {"virtiofsd", step_virtiofsd, NULL, 1000},
+    {"share", step_share, NULL, 0},
+    {"files", step_files, NULL, 0},
+    {"record", step_record, NULL, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+/* As new: the next create of the same sandbox may come before this monitor has ended. */
+static void reset(SvSandbox *sandbox)
+{
+    g_clear_pointer(&sandbox->record, sv_sandbox_record_free);
+    sandbox->machine = SV_MACHINE_NONE;
+    sandbox->end_cause = SV_CAUSE_NONE;
+    sandbox->domain_gone = FALSE;
+    sandbox->netns = 0;
+    if (sandbox->qemu_watch)
+        g_source_remove(sandbox->qemu_watch);
+    if (sandbox->share_watch)
+        g_source_remove(sandbox->share_watch);
+    sandbox->qemu_watch = sandbox->share_watch = 0;
+    sv_fd_clear(&sandbox->qemu_pidfd);
+    sv_fd_clear(&sandbox->share_pidfd);
+}
+
+static void on_down(SvSequence *seq, const GError *error, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    sandbox->down = NULL;
+    sandbox->machine = SV_MACHINE_ENDED;
+    /* A domain that still runs must not be reported as deleted. */
+    g_autoptr(GError) failure = NULL;
+    if (error && !sandbox->domain_gone)
+        g_set_error(&failure, SV_CORE_ERROR, error->code,
+            "the machine of sandbox \"%s\" still runs: %s", sandbox->paths->sandbox,
+            error->message);
+    sv_waiters_answer(sandbox->down_waiters, failure);
+    if (g_hash_table_size(sandbox->containers) == 0 && !failure)
+        reset(sandbox);
+    if (sandbox->down_again)
+        sv_machine_down(sandbox);
+    sv_sandbox_check_idle(sandbox);
+}
+
+void sv_machine_down(SvSandbox *sandbox)
+{
+    if (sandbox->down || sandbox->up) {
+        sandbox->down_again = TRUE;
+        if (sandbox->up)
+            sv_sequence_cancel(sandbox->up,
+                g_error_new_literal(
+                    SV_CORE_ERROR, SV_ERR_CANCELLED, "nobody needs the machine any more"));
+        return;
+    }
+    sandbox->down_again = FALSE;
+    if (!sandbox->record || !sandbox->record->started)
+        sandbox->domain_gone = TRUE;
+    sandbox->machine = SV_MACHINE_ENDING;
+    sandbox->down =
+        sv_sequence_start("end the machine", down_steps, SV_SEQUENCE_CONTINUE, on_down, sandbox);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The machine of a sandbox as plain data, from configuration and record. */
+#include "core/sandbox-priv.h"
+
+#include <string.h>
+
+/* What a boot does not need under a hypervisor; the rest of the kernel's hardening stays on. */
+#define CMDLINE_BASE "panic=-1 reboot=t quiet 8250.nr_uarts=1 console=ttyS0 cryptomgr.notests"
+/* TCG's clock is the host's: calibrations only cost time. */
+#define CMDLINE_TCG                                                                                \
+    "nokaslr lsm= init_on_alloc=0 audit=0 tsc=reliable no_timer_check mitigations=off"
+
+static const char *agent_level(SvLogLevel level)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    return names[MIN((guint)level, 3)];
+}
+
+static char *build_cmdline(const SvSandbox *sandbox)
+{
+    g_autoptr(GString) line = g_string_new(CMDLINE_BASE);
+    if (sandbox->accel == SV_ACCEL_TCG)
+        g_string_append(line, " " CMDLINE_TCG);
+    g_string_append_printf(line, " sandvirt.log=%s", agent_level(sandbox->config->log_level));
+    if (sandbox->config->kernel_args && *sandbox->config->kernel_args)
+        g_string_append_printf(line, " %s", sandbox->config->kernel_args);
+    return g_string_free(g_steal_pointer(&line), FALSE);
+}
+
+SvMetadata *sv_metadata_build(SvSandbox *sandbox)
+{
+    SvMetadata *metadata = sv_metadata_new();
+    metadata->root = g_strdup(sandbox->paths->root);
+    metadata->sandbox = g_strdup(sandbox->paths->sandbox);
+    metadata->boot_id = g_strdup(sandbox->record->boot_id);
+    metadata->lock = g_strdup(sandbox->paths->lock_file);
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, sandbox->containers);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const SvRecord *record = ((SvContainer *)value)->record;
+        SvMetadataContainer *item = sv_metadata_container_new();
+        item->id = g_strdup(record->id);
+        item->bundle = sv_printable(record->bundle, 4096);
+        item->state = g_strdup(sv_state_name(record->state));
+        if (record->cause != SV_CAUSE_NONE)
+            item->cause = g_strdup(sv_cause_name(record->cause));
+        for (guint i = 0; i < record->disks->len; i++)
+            g_ptr_array_add(item->disks, g_strdup(record->disks->pdata[i]));
+        g_ptr_array_add(metadata->containers, item);
+    }
+    return metadata;
+}
+
+SvMachine *sv_machine_build(SvSandbox *sandbox, GError **error)
+{
+    const SvConfig *config = sandbox->config;
+    const SvPaths *paths = sandbox->paths;
+    SvMachine *machine = sv_machine_new();
+    machine->name = g_strdup(paths->domain_name);
+    machine->uuid = g_strdup(paths->domain_uuid);
+    machine->title = sv_printable(sandbox->record->title, 200);
+    machine->description = g_strdup_printf("sandvirt sandbox %s", paths->sandbox);
+    machine->metadata = sv_metadata_build(sandbox);
+    machine->accel = sandbox->accel;
+    machine->vcpus = machine->max_vcpus = sandbox->record->vcpus;
+    machine->memory_mib = sandbox->record->memory_mib;
+    machine->kernel = g_strdup(paths->boot_kernel);
+    machine->initrd = g_strdup(paths->boot_image);
+    machine->cmdline = build_cmdline(sandbox);
+    if (config->firmware && *config->firmware)
+        machine->firmware = g_strdup(config->firmware);
+    machine->skip_cpu_probe = config->skip_cpu_probe;
+    machine->tcg_cache_mib = config->tcg_cache_mib;
+    machine->agent_socket = g_strdup(paths->agent_socket);
+    machine->console_log = g_strdup(paths->console_log);
+    machine->share_dir = g_strdup(paths->share_dir);
+    if (config->virtiofsd && *config->virtiofsd)
+        machine->virtiofsd = g_strdup(config->virtiofsd);
+    machine->root_ports = config->root_ports;
+    machine->uid = sandbox->record->uid;
+    machine->gid = -1;
+    machine->console_shell = config->console_shell;
+    return machine;
+}

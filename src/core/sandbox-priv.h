@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The structs behind sandbox.h, for core's own files and its tests. All fields: main loop only. */
+#pragma once
+
+#include "core/agent.h"
+#include "core/hooks.h"
+#include "core/sandbox.h"
+#include "core/sequence.h"
+#include "core/share.h"
+#include "oci/pod.h"
+
+G_BEGIN_DECLS
+
+typedef enum {
+    SV_MACHINE_NONE, /* not started; left by the first create */
+    SV_MACHINE_STARTING, /* the "up" sequence runs */
+    SV_MACHINE_UP, /* agent ready and set up */
+    SV_MACHINE_ENDING, /* the "down" sequence runs */
+    SV_MACHINE_ENDED, /* the domain is gone; containers are being stopped, then only deletes remain */
+} SvMachineState;
+
+typedef struct {
+    SvDone done;
+    gpointer user_data;
+} SvWaiter;
+
+/* A process on the host's side: the shim of a container's init or of an exec. */
+typedef struct {
+    SvContainer *container;
+    guint32 handle;
+    gboolean exec;
+    pid_t shim_pid;
+    guint64 shim_start;
+    int shim_pidfd; /* -1: none or gone */
+    guint shim_watch;
+    SvConn *shim; /* nullable: not attached */
+    guint32 attach_stream; /* Attach not yet answered; 0: none */
+    guint64 offsets[3]; /* acknowledged by the shim (stdout, stderr), by index of stream */
+    gboolean terminal, has_root;
+    guint rows, cols;
+    guint64 attach_ticket; /* step that waits for the shim */
+    guint64 gone_ticket; /* step that waits for the shim's end */
+    guint64 exit_ticket; /* step that waits for the exit in the guest */
+    gboolean in_guest; /* the agent knows this handle */
+    int status; /* exit status, -1: not known */
+    gboolean exit_wanted; /* tell the shim to exit as soon as it is attached */
+    gboolean exit_sent;
+    guint32 event_stream; /* agent's Exit event to be acknowledged; 0: none */
+    /* exec only */
+    char *process_json; /* for the guest */
+    gboolean no_stdin;
+    SvSequence *starting;
+    SvWaiter started; /* exec: answer of ExecStart */
+    gboolean ended_early; /* exited before its start was answered */
+    guint timer;
+} SvProcess;
+
+struct SvContainer {
+    SvSandbox *sandbox;
+    SvRecord *record;
+    SvSpec *spec; /* nullable after a recovery when config.json is gone */
+    SvPod *pod;
+    SvProcess *init;
+    gboolean no_stdin;
+    SvSequence *create, *stop, *removal;
+    SvWaiter created; /* answer of Create */
+    GArray *stop_waiters; /* SvWaiter: STOPPED and released, or gone */
+    GArray *delete_waiters;
+    int forced_status; /* status that is recorded whatever the guest says, -1 */
+    int default_status; /* recorded when the guest says nothing */
+    gboolean guest_silent; /* the guest did not answer while stopping */
+    gboolean in_guest; /* the agent has (or may have) it */
+    gboolean deleting; /* a delete waits for the stop */
+    gint64 release_deadline;
+    guint release_timer, stop_timer;
+    char *guest_pid_path; /* "/proc/PID" of its init in the guest; nullable */
+};
+
+struct SvSandbox {
+    const SvConfig *config;
+    SvPaths *paths;
+    const SvDriver *driver;
+    const SvSandboxHandlers *handlers;
+    gpointer user_data;
+    SvHv *hv;
+    gboolean hv_connected; /* connect was answered well at least once */
+    SvSandboxRecord *record; /* NULL: nothing registered */
+    SvAccel accel;
+    SvAgent *agent;
+    SvMachineState machine;
+    GHashTable *containers; /* id -> SvContainer, owned */
+    GHashTable *processes; /* handle -> SvProcess, owned */
+    SvSequence *up, *down;
+    GArray *up_tickets; /* guint64: steps that wait for the machine */
+    GArray *down_waiters; /* SvWaiter: deletes that wait for the machine's end */
+    GError *up_error;
+    guint64 domain_ticket; /* step that waits for the end of the domain */
+    guint64 agent_ticket; /* step that waits for the agent */
+    guint64 share_ticket; /* step that waits for virtiofsd's end */
+    int qemu_pidfd, share_pidfd;
+    guint qemu_watch, share_watch, end_timer, boot_timer, share_timer;
+    gboolean domain_gone; /* known for sure */
+    gboolean start_pending; /* virDomainCreateXML is out */
+    guint64 undo_ticket; /* undoing of the domain that waits for its start to end */
+    gboolean down_again; /* asked for while another sequence ran */
+    SvCause end_cause; /* NONE: not known yet */
+    guint64 netns; /* inode of the pod's network namespace, 0 */
+    guint metadata_idle, idle_source;
+    guint hooks_running;
+    gboolean recovering;
+    gboolean word_wanted; /* the agent of a former monitor's machine has not spoken yet */
+    SvWaiter recovered;
+};
+
+/* ---- sandbox.c */
+SvContainer *sv_sandbox_find(SvSandbox *sandbox, const char *id, GError **error);
+/* Of SvContainer, as they are now: for loops in which some may go. (transfer full) */
+GPtrArray *sv_sandbox_containers(SvSandbox *sandbox);
+gboolean sv_sandbox_save(SvSandbox *sandbox, GError **error);
+void sv_sandbox_touch(SvSandbox *sandbox); /* metadata of the domain, coalesced */
+void sv_sandbox_check_idle(SvSandbox *sandbox);
+guint sv_sandbox_live_containers(const SvSandbox *sandbox); /* not STOPPED */
+/* done(error) from the loop's next turn; takes nothing, copies @error. */
+void sv_answer_later(SvDone done, const GError *error, gpointer user_data);
+void sv_waiters_answer(GArray *waiters, const GError *error); /* and empties */
+void sv_waiters_add(GArray *waiters, SvDone done, gpointer user_data);
+
+/* ---- machine-up.c, machine-down.c, machine-events.c, machine-spec.c */
+/* Ends by ticket: next when the machine is UP, fail else. Starts it when NONE. */
+void sv_machine_want(SvSandbox *sandbox, guint64 ticket);
+void sv_machine_up_done(SvSandbox *sandbox, const GError *error); /* answers those that wait */
+SvMachine *sv_machine_build(SvSandbox *sandbox, GError **error);
+SvMetadata *sv_metadata_build(SvSandbox *sandbox);
+gboolean sv_machine_open_hv(SvSandbox *sandbox);
+gboolean sv_machine_connect_agent(SvSandbox *sandbox, GError **error);
+void sv_machine_watch_processes(SvSandbox *sandbox); /* pidfds of QEMU and virtiofsd */
+void sv_machine_on_event(SvHv *hv, const SvHvEvent *event, gpointer user_data);
+/* The domain is gone (whoever says so, first): containers are stopped with @cause. */
+void sv_machine_ended(SvSandbox *sandbox, SvCause cause);
+/* Ends the machine because of @cause; sv_machine_ended follows. */
+void sv_machine_kill(SvSandbox *sandbox, SvCause cause);
+/* Shutdown, destroy, release of the host's side; the state folder too when no container is left. */
+void sv_machine_down(SvSandbox *sandbox);
+void sv_machine_resume(SvSandbox *sandbox); /* of a suspended machine */
+void sv_machine_compare(SvSandbox *sandbox); /* with what libvirt says, after a reconnection */
+gboolean sv_machine_on_boot_timeout(gpointer user_data);
+gboolean sv_machine_on_share_lost(gpointer user_data);
+/* The machine @what; with the end of its console. (transfer full) */
+GError *sv_machine_boot_error(SvSandbox *sandbox, const char *what);
+extern const SvAgentHandlers sv_machine_agent_handlers;
+
+/* ---- container.c */
+SvContainer *sv_container_new(SvSandbox *sandbox, SvRecord *record); /* takes record */
+void sv_container_free(SvContainer *container);
+gboolean sv_container_move(SvContainer *container, SvEvent event, GError **error); /* the setter */
+gboolean sv_container_save(SvContainer *container, GError **error);
+SvContainer *sv_container_load_spec(SvContainer *container);
+/* The record and everything in memory are gone afterwards. */
+void sv_container_forget(SvContainer *container);
+void sv_container_set_guest_pid(SvContainer *container, guint32 pid);
+/* "/proc/PID/ns/pid" in the guest, owned by @container; NULL before it is created there. */
+const char *sv_container_guest_pid_path(SvContainer *container);
+/* frozen and suspended flags -> FREEZE/THAW */
+void sv_container_update_paused(SvContainer *container);
+
+/* The kernel's OOM killer took a process of it. */
+void sv_container_note_oom(SvContainer *container);
+
+/* ---- recovery.c */
+void sv_recovery_agent_ready(SvSandbox *sandbox, const Sandvirt__V1__HelloResponse *hello);
+void sv_recovery_finish(SvSandbox *sandbox);
+
+/* ---- container-stop.c */
+/* Begins the stop unless it has begun; @status -1: what the guest says, else 137. @forced: record
+ * @status whatever the guest says. */
+void sv_container_begin_stop(SvContainer *container, SvCause cause, int status, gboolean forced);
+/* The exit of the init process came from the agent. */
+void sv_container_init_exited(SvContainer *container, int status, gboolean oom);
+gboolean sv_container_is_stopping(const SvContainer *container);
+
+/* ---- process.c */
+SvProcess *sv_process_new(SvContainer *container, guint32 handle, gboolean exec);
+void sv_process_free(SvProcess *process);
+/* Opens the pidfd of the shim and watches it; gone already: as if it died now. */
+void sv_process_watch(SvProcess *process, pid_t pid, guint64 start);
+/* The shim shall exit with @status once its output is written; killed after a deadline. */
+void sv_process_finish(SvProcess *process, int status);
+void sv_process_kill_shim(SvProcess *process);
+/* Answers Attach and lets the streams flow from the shim's offsets. */
+void sv_process_resume_streams(SvProcess *process, guint64 ticket);
+void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_data);
+
+/* ---- container-create.c */
+void sv_container_cancel_create(SvContainer *container, GError *error); /* takes error */
+/* ---- container-mounts.c */
+gboolean sv_container_bind_mounts(SvContainer *container, GError **error);
+JsonNode *sv_container_guest_config(
+    SvContainer *container, GPtrArray **net_sysctls, GError **error);
+/* ---- exec.c */
+void sv_exec_exited(SvProcess *process, int status);
+void sv_exec_shim_gone(SvProcess *process);
+
+#define SV_AGENT_SILENT_MS 1000 /* see sv_agent_is_silent */
+
+G_END_DECLS

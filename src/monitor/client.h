@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One connection to the monitor: a call of the command line, or a shim until it has said so. */
+#pragma once
+
+#include "monitor/server.h"
+
+G_BEGIN_DECLS
+
+typedef struct SvClient SvClient;
+
+SvClient *sv_client_new(SvServer *server, int fd); /* takes fd */
+void sv_client_free(SvClient *client);
+/* Requests are answered from now on; those that came before first. */
+void sv_client_serve(SvClient *client, SvSandbox *sandbox);
+/* A state change, if it watches. */
+void sv_client_tell(SvClient *client, const char *json);
+
+/* server.c: @client has left and is about to be freed. */
+void sv_server_client_gone(SvServer *server, SvClient *client);
+
+G_END_DECLS

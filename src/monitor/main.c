@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* sandvirt-monitor: one per sandbox, as long as the sandbox. */
+#include <config.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "conf/config.h"
+#include "hypervisor/driver.h"
+#include "monitor/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    char *root, *sandbox, *config;
+    gboolean debug;
+    int ready_fd;
+} Options;
+
+typedef struct {
+    GMainLoop *loop;
+    SvServer *server;
+    SvSandbox *sandbox;
+} Monitor;
+
+static gboolean parse_options(int *argc, char ***argv, Options *options, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, &options->root, "state folder", "DIR"},
+        {"sandbox", 0, 0, G_OPTION_ARG_STRING, &options->sandbox, "id of the sandbox", "ID"},
+        {"config", 0, 0, G_OPTION_ARG_FILENAME, &options->config, "configuration file", "FILE"},
+        {"debug", 0, 0, G_OPTION_ARG_NONE, &options->debug, "log more", NULL},
+        {"ready-fd", 0, 0, G_OPTION_ARG_INT, &options->ready_fd, "told when it listens", "FD"},
+        {NULL, 0, 0, 0, NULL, NULL, NULL},
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, argc, argv, error))
+        return FALSE;
+    if (options->root && options->sandbox)
+        return TRUE;
+    g_set_error_literal(error, SV_BASE_ERROR, SV_ERR_INVALID, "--root and --sandbox are needed");
+    return FALSE;
+}
+
+/* "R" when it listens; "E<text>" when it cannot (see core/client.h). */
+static void tell_ready(Options *options, const GError *error)
+{
+    if (options->ready_fd < 0)
+        return;
+    g_autofree char *text = error ? g_strdup_printf("E%s", error->message) : g_strdup("R");
+    g_autoptr(GError) ignored = NULL;
+    if (!sv_fd_write_all(options->ready_fd, text, strlen(text), &ignored))
+        g_info("ignoring: %s", ignored->message);
+    sv_fd_clear(&options->ready_fd);
+}
+
+/* Nothing to watch and nobody there: ends, unless somebody comes at this moment. */
+static void try_to_end(gpointer user_data)
+{
+    Monitor *monitor = user_data;
+    if (sv_sandbox_is_idle(monitor->sandbox) && sv_server_close_if_unused(monitor->server))
+        g_main_loop_quit(monitor->loop);
+}
+
+static void on_idle(SvSandbox *sandbox, gpointer user_data)
+{
+    try_to_end(user_data);
+}
+
+static void on_changed(SvSandbox *sandbox, const SvRecord *record, SvState old, gpointer user_data)
+{
+    Monitor *monitor = user_data;
+    sv_server_notify(monitor->server, record, old);
+}
+
+static void on_recovered(const GError *error, gpointer user_data)
+{
+    Monitor *monitor = user_data;
+    if (error)
+        g_warning("sandbox record: %s", error->message);
+    sv_server_serve(monitor->server, monitor->sandbox);
+}
+
+static void resolve_accel(const SvConfig *config,
+    void (*done)(SvAccel accel, const char *warning, gpointer user_data), gpointer user_data)
+{
+    done(config->accel == SV_ACCEL_MODE_KVM ? SV_ACCEL_KVM : SV_ACCEL_TCG, NULL, user_data);
+}
+
+static const SvDriver driver = {
+    .open = sv_libvirt_new,
+    .resolve_accel = resolve_accel,
+};
+
+static const SvSandboxHandlers handlers = {
+    .idle = on_idle,
+    .changed = on_changed,
+};
+
+static gboolean run(Options *options, GError **error)
+{
+    g_autoptr(SvPaths) paths = NULL;
+    const SvConfig *config = sv_config_load(options->config, error);
+    if (!config)
+        return FALSE;
+    paths = sv_paths_new(config, options->root, options->sandbox, TRUE, error);
+    if (!paths || !sv_file_mkdirs(paths->state_dir, 0700, error) ||
+        !sv_file_mkdirs(paths->sock_dir, 0700, error)) {
+        sv_config_unref(config);
+        return FALSE;
+    }
+    g_auto(SvFd) lock = sv_file_lock(paths->lock_file, error);
+    Monitor monitor = {0};
+    if (lock >= 0)
+        monitor.server = sv_server_new(paths->monitor_socket, error);
+    if (!monitor.server) {
+        sv_config_unref(config);
+        return FALSE;
+    }
+    monitor.loop = g_main_loop_new(NULL, FALSE);
+    monitor.sandbox = sv_sandbox_new(config, g_steal_pointer(&paths), &driver, &handlers, &monitor);
+    sv_server_set_left(monitor.server, try_to_end, &monitor);
+    tell_ready(options, NULL);
+    sv_sandbox_recover(monitor.sandbox, on_recovered, &monitor);
+    g_main_loop_run(monitor.loop);
+
+    sv_server_free(monitor.server);
+    sv_sandbox_free(monitor.sandbox);
+    g_main_loop_unref(monitor.loop);
+    sv_config_unref(config);
+    return TRUE;
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    Options options = {.ready_fd = -1};
+    /* One arena: the workers' heaps would be most of the memory of an idle monitor. */
+    mallopt(M_ARENA_MAX, 1);
+    signal(SIGPIPE, SIG_IGN);
+    umask(077);
+    if (!parse_options(&argc, &argv, &options, &error) ||
+        !sv_log_init("sandvirt-monitor", options.debug, NULL, SV_LOG_TEXT, TRUE, &error) ||
+        !run(&options, &error)) {
+        tell_ready(&options, error);
+        g_printerr("sandvirt-monitor: %s\n", error->message);
+        return sv_error_is(error, SV_ERR_BUSY) ? 3 : 1;
+    }
+    g_free(options.root);
+    g_free(options.sandbox);
+    g_free(options.config);
+    return 0;
+}
