@@ -231,8 +231,8 @@ static gboolean prepare(Create *create, GError **error)
         !sv_file_write_atomic(
             config, request->config.data, request->config.len, 0600, FALSE, error))
         return FALSE;
-    create->stdio = sv_stdio_new(container->dir, request->handle, request->terminal,
-        request->stdin, request->rows, request->cols, error);
+    create->stdio = sv_stdio_new(container->dir, request->handle, request->terminal, request->stdin,
+        request->rows, request->cols, error);
     return create->stdio != NULL;
 }
 

@@ -40,7 +40,8 @@ static SvErr code_of(const char *line)
         const char *text;
         SvErr code;
     } known[] = {
-        {"open executable", SV_ERR_EXEC_DENIED},
+        {"open executable: Permission denied", SV_ERR_EXEC_DENIED},
+        {"open executable: Operation not permitted", SV_ERR_EXEC_DENIED}, /* no regular file */
         {"is not running", SV_ERR_NOT_RUNNING},
         {"process not found", SV_ERR_NOT_RUNNING},
         {"is paused", SV_ERR_STATE},
