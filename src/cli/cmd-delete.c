@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/file.h"
+#include "cli/target.h"
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    gboolean force;
+} Options;
+static const SvOption options[] = {
+    {"force", 'f', SV_OPT_FLAG, G_STRUCT_OFFSET(Options, force), NULL,
+        "end it first; what does not exist is fine"},
+    {NULL},
+};
+
+/* An entry that cannot be read names no sandbox: all that can be done is to remove it. */
+static gboolean remove_damaged(const SvCli *cli, const char *id, const GError *why, GError **error)
+{
+    g_autofree char *folder = sv_paths_container_dir(cli->root, id);
+    struct stat st;
+
+    g_warning("removing a damaged entry: %s", why->message);
+    if (lstat(folder, &st) == 0 && !S_ISDIR(st.st_mode)) {
+        if (unlink(folder) == 0 || errno == ENOENT)
+            return TRUE;
+        sv_error_set_errno(error, SV_CLI_ERROR, errno, "remove %s", folder);
+        return FALSE;
+    }
+    return sv_file_remove_tree(folder, error);
+}
+
+static gboolean ask_monitor(
+    SvTarget *target, SvCli *cli, const char *id, gboolean force, GError **error)
+{
+    Sandvirt__V1__DeleteRequest request = SANDVIRT__V1__DELETE_REQUEST__INIT;
+    GError *local = NULL;
+
+    if (!sv_target_connect(target, cli, error))
+        return FALSE;
+    request.container_id = (char *)id;
+    request.force = force;
+    if (sv_target_call(target, "Delete", &request.base, sv_target_stop_ms(target), &local))
+        return TRUE;
+    if (force && sv_error_is(local, SV_ERR_NOT_FOUND)) {
+        g_error_free(local);
+        return TRUE;
+    }
+    g_propagate_error(error, local);
+    return FALSE;
+}
+
+static int cmd_delete(SvCli *cli, gconstpointer values, char **args, GError **error)
+{
+    const Options *opts = values;
+    g_auto(SvTarget) target = SV_TARGET_INIT;
+    g_autoptr(GError) local = NULL;
+
+    if (sv_target_load(&target, cli, args[0], opts->force ? NULL : "delete", &local))
+        return ask_monitor(&target, cli, args[0], opts->force, error) ? 0 : -1;
+    if (opts->force && sv_error_is(local, SV_ERR_NOT_FOUND))
+        return 0;
+    if (opts->force && !target.record && local->domain != SV_BASE_ERROR)
+        return remove_damaged(cli, args[0], local, error) ? 0 : -1;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return -1;
+}
+
+const SvVerb sv_verb_delete = {"delete", "CONTAINER",
+    "Remove a container that is stopped, or was never started", options, sizeof(Options), 1, 1, 0,
+    cmd_delete};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/json.h"
+#include "cli/target.h"
+#include <pwd.h>
+#include <string.h>
+
+typedef struct {
+    const char *format;
+    gboolean quiet;
+} Options;
+static const SvOption options[] = {
+    {"format", 'f', SV_OPT_STRING, G_STRUCT_OFFSET(Options, format), "FORMAT", "table or json"},
+    {"quiet", 'q', SV_OPT_FLAG, G_STRUCT_OFFSET(Options, quiet), NULL, "only ids"},
+    {NULL},
+};
+
+/* The same facts as `state` gives. (transfer full) */
+static JsonNode *facts(const SvRecord *record)
+{
+    g_autofree char *text = sv_record_oci_state(record, NULL, 0);
+
+    return sv_json_parse(text, -1, FALSE, "state", NULL);
+}
+
+static char *as_json(const GPtrArray *records)
+{
+    g_autoptr(JsonNode) root = json_node_new(JSON_NODE_ARRAY);
+    g_autofree char *text = NULL;
+    JsonArray *array = json_array_new();
+
+    for (guint i = 0; i < records->len; i++) {
+        JsonNode *node = facts(records->pdata[i]);
+
+        if (node)
+            json_array_add_element(array, node);
+    }
+    json_node_take_array(root, array);
+    text = sv_json_text(root, FALSE);
+    return g_strconcat(text, "\n", NULL);
+}
+
+static char *as_ids(const GPtrArray *records)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < records->len; i++)
+        g_string_append_printf(text, "%s\n", ((const SvRecord *)records->pdata[i])->id);
+    return g_string_free(text, FALSE);
+}
+
+/* ---- the table, as runc prints it: columns at least 12 wide, 3 between them */
+
+#define N_COLUMNS 6
+typedef struct {
+    char *cells[N_COLUMNS];
+} Row;
+
+static void row_free(gpointer data)
+{
+    Row *row = data;
+
+    for (guint i = 0; i < N_COLUMNS; i++)
+        g_free(row->cells[i]);
+    g_free(row);
+}
+
+static char *owner_name(uid_t uid)
+{
+    struct passwd entry, *found = NULL;
+    char buffer[4096];
+
+    if (uid == 0)
+        return g_strdup("root");
+    if (getpwuid_r(uid, &entry, buffer, sizeof(buffer), &found) == 0 && found)
+        return g_strdup(found->pw_name);
+    return g_strdup_printf("#%u", (guint)uid);
+}
+
+static Row *make_row(const SvRecord *record)
+{
+    Row *row = g_new0(Row, 1);
+    SvState state = sv_record_effective_state(record);
+    g_autoptr(JsonNode) node = facts(record);
+    JsonObject *object = node ? json_node_get_object(node) : NULL;
+
+    row->cells[0] = g_strdup(record->id);
+    row->cells[1] = g_strdup_printf("%d", state == SV_STATE_STOPPED ? 0 : (int)record->shim_pid);
+    row->cells[2] = g_strdup(sv_state_oci_name(state));
+    row->cells[3] = sv_printable(record->bundle, 4096);
+    row->cells[4] = g_strdup(object && json_object_has_member(object, "created")
+            ? json_object_get_string_member(object, "created")
+            : "");
+    row->cells[5] = owner_name(record->owner);
+    return row;
+}
+
+static char *as_table(const GPtrArray *records)
+{
+    static const char *const titles[] = {"ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER"};
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(row_free);
+    GString *text = g_string_new(NULL);
+    gsize width[N_COLUMNS];
+    Row *head = g_new0(Row, 1);
+
+    for (guint c = 0; c < N_COLUMNS; c++)
+        head->cells[c] = g_strdup(titles[c]);
+    g_ptr_array_add(rows, head);
+    for (guint i = 0; i < records->len; i++)
+        g_ptr_array_add(rows, make_row(records->pdata[i]));
+    for (guint c = 0; c < N_COLUMNS; c++) {
+        width[c] = 9;
+        for (guint i = 0; i < rows->len; i++)
+            width[c] = MAX(width[c], strlen(((Row *)rows->pdata[i])->cells[c]));
+    }
+    for (guint i = 0; i < rows->len; i++) {
+        const Row *row = rows->pdata[i];
+
+        for (guint c = 0; c + 1 < N_COLUMNS; c++)
+            g_string_append_printf(text, "%-*s", (int)width[c] + 3, row->cells[c]);
+        g_string_append_printf(text, "%s\n", row->cells[N_COLUMNS - 1]);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static int cmd_list(SvCli *cli, gconstpointer values, char **args, GError **error)
+{
+    const Options *opts = values;
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) records = NULL;
+    g_autofree char *text = NULL;
+
+    if (opts->format && !g_str_equal(opts->format, "table") && !g_str_equal(opts->format, "json")) {
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID, "unknown format \"%s\"", opts->format);
+        return -1;
+    }
+    records = sv_record_list(cli->root, warnings, error);
+    if (!records)
+        return -1;
+    for (guint i = 0; i < warnings->len; i++)
+        g_warning("%s", (const char *)warnings->pdata[i]);
+    if (opts->quiet)
+        text = as_ids(records);
+    else if (g_strcmp0(opts->format, "json") == 0)
+        text = as_json(records);
+    else
+        text = as_table(records);
+    return sv_cli_print(text, error) ? 0 : -1;
+}
+
+const SvVerb sv_verb_list = {
+    "list", "", "List the containers of this root", options, sizeof(Options), 0, 0, 0, cmd_list};

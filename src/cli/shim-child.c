@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cli/shim-child.h"
+#include "base/command.h"
+#include "base/fd.h"
+#include "base/mount.h"
+#include "base/process.h"
+#include "cli/siblings.h"
+#include "shim/options.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define READY_MS 30000
+
+void sv_shim_child_clear(SvShimChild *child)
+{
+    sv_fd_clear(&child->sock);
+    sv_fd_clear(&child->pidfd);
+    child->pid = 0;
+}
+
+gboolean sv_stdin_is_null(void)
+{
+    struct stat st;
+
+    return fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+static void add(SvCommand *cmd, const char *name, const char *value)
+{
+    g_autofree char *arg = g_strdup_printf("--%s=%s", name, value);
+
+    sv_command_add_arg(cmd, arg);
+}
+
+static void add_number(SvCommand *cmd, const char *name, guint value)
+{
+    g_autofree char *arg = g_strdup_printf("--%s=%u", name, value);
+
+    sv_command_add_arg(cmd, arg);
+}
+
+/* The launcher can be asked by the shim when its socket lies where the shim can see it. */
+static const char *launcher_name(const SvPaths *paths)
+{
+    const char *name = strrchr(paths->launcher_socket, '/');
+    gsize len = strlen(paths->sock_dir);
+
+    if (name && (gsize)(name - paths->launcher_socket) == len &&
+        strncmp(paths->launcher_socket, paths->sock_dir, len) == 0)
+        return name + 1;
+    return "";
+}
+
+static void add_args(SvCommand *cmd, const SvCli *cli, const SvPaths *paths, const SvConfig *config,
+    const char *monitor, const SvShimArgs *args)
+{
+    add(cmd, "container", args->container);
+    add(cmd, "sandbox", paths->sandbox);
+    add_number(cmd, "handle", args->handle);
+    add(cmd, "root", paths->root);
+    add(cmd, "monitor", paths->monitor_name);
+    add(cmd, "launcher", launcher_name(paths));
+    add(cmd, "monitor-path", monitor);
+    if (config->path)
+        add(cmd, "config", config->path);
+    if (cli->debug)
+        sv_command_add_arg(cmd, "--debug");
+    if (args->terminal) {
+        sv_command_add_arg(cmd, "--terminal");
+        add_number(cmd, "rows", args->rows);
+        add_number(cmd, "cols", args->cols);
+    }
+    if (args->console_socket)
+        add(cmd, "console-socket", args->console_socket);
+    else if (sv_stdin_is_null())
+        sv_command_add_arg(cmd, "--no-stdin");
+}
+
+/* Its last word, "" when it said none. -1: end of the connection; 0: deadline. */
+static int receive(int sock, char *text, gsize size, gint64 deadline)
+{
+    ssize_t n;
+
+    if (sv_fd_wait(sock, POLLIN, deadline) <= 0)
+        return 0;
+    n = recv(sock, text, size - 1, 0);
+    text[MAX(n, 0)] = '\0';
+    return n > 0 ? 1 : -1;
+}
+
+void sv_shim_child_error(SvShimChild *child, GError **error)
+{
+    char text[4097] = "";
+
+    if (child->sock >= 0 && receive(child->sock, text, sizeof(text), 0) > 0 &&
+        text[0] == SV_SHIM_ERROR_TEXT)
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_FAILED, "%s", text + 1);
+    else
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_FAILED, "the container's shim has ended");
+}
+
+static gboolean wait_ready(SvShimChild *child, GError **error)
+{
+    char text[4097] = "";
+    int r = receive(child->sock, text, sizeof(text),
+        g_get_monotonic_time() + READY_MS * G_TIME_SPAN_MILLISECOND);
+
+    if (r > 0 && text[0] == SV_SHIM_READY)
+        return TRUE;
+    if (r > 0 && text[0] == SV_SHIM_ERROR_TEXT)
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_FAILED, "%s", text + 1);
+    else
+        g_set_error(error, SV_CLI_ERROR, r == 0 ? SV_ERR_TIMEOUT : SV_ERR_FAILED, "%s",
+            r == 0 ? "the container's shim is not ready in time"
+                   : "the container's shim has ended");
+    return FALSE;
+}
+
+/* RUN/.sock as a detached mount: the shim has no other way to its sockets. */
+static int clone_sock_dir(const SvPaths *paths, GError **error)
+{
+    g_auto(SvFd) dir = open(paths->sock_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0) {
+        sv_error_set_errno(error, SV_CLI_ERROR, errno, "open %s", paths->sock_dir);
+        return -1;
+    }
+    return sv_mount_clone(dir, "", FALSE, error);
+}
+
+gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths *paths,
+    const SvConfig *config, const SvShimArgs *args, GError **error)
+{
+    g_autofree char *path = sv_sibling("shim", error);
+    g_autofree char *monitor = path ? sv_sibling("monitor", error) : NULL;
+    g_auto(SvFd) dir = monitor ? clone_sock_dir(paths, error) : -1;
+    g_auto(SvFd) theirs = -1;
+    g_autoptr(SvCommand) cmd = NULL;
+    int socks[2];
+
+    if (dir < 0)
+        return FALSE;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0) {
+        sv_error_set_errno(error, SV_CLI_ERROR, errno, "socketpair");
+        return FALSE;
+    }
+    child->sock = socks[0];
+    theirs = socks[1];
+    cmd = sv_command_new(path);
+    add_args(cmd, cli, paths, config, monitor, args);
+    for (int fd = 0; fd <= 2; fd++)
+        sv_command_map_fd(cmd, fd, fd);
+    sv_command_map_fd(cmd, theirs, SV_SHIM_CALLER_FD);
+    sv_command_map_fd(cmd, dir, SV_SHIM_SOCK_FD);
+    sv_command_set_clone_flags(
+        cmd, CLONE_NEWPID | CLONE_NEWNS | (args->new_netns ? CLONE_NEWNET : 0));
+    sv_command_set_netns(cmd, args->netns_fd);
+    if (!sv_command_spawn(cmd, &child->pid, &child->pidfd, error))
+        return FALSE;
+    sv_fd_clear(&theirs);
+    if (!wait_ready(child, error))
+        return FALSE;
+    if (sv_process_start_time(child->pid, &child->start))
+        return TRUE;
+    sv_shim_child_error(child, error);
+    return FALSE;
+}
+
+gboolean sv_shim_child_release(SvShimChild *child, GError **error)
+{
+    const char go = SV_SHIM_GO;
+
+    if (sv_fd_send(child->sock, &go, 1, NULL, 0) == 1) {
+        sv_fd_clear(&child->sock);
+        return TRUE;
+    }
+    sv_shim_child_error(child, error);
+    return FALSE;
+}

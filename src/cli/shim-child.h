@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The shim, from its parent's side. */
+#pragma once
+
+#include "cli/cli.h"
+#include "core/paths.h"
+#include <sys/types.h>
+
+G_BEGIN_DECLS
+
+typedef struct {
+    pid_t pid; /* 0: none */
+    guint64 start;
+    int pidfd, sock; /* -1: none */
+} SvShimChild;
+#define SV_SHIM_CHILD_INIT                                                                         \
+    {                                                                                              \
+        0, 0, -1, -1                                                                               \
+    }
+/* Lets go of it: it ends by itself when it was not told to go on. */
+void sv_shim_child_clear(SvShimChild *child);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SvShimChild, sv_shim_child_clear)
+
+typedef struct {
+    const char *container;
+    guint32 handle;
+    gboolean terminal;
+    guint rows, cols;
+    const char *console_socket; /* nullable */
+    int netns_fd; /* -1: the caller's */
+    gboolean new_netns;
+} SvShimArgs;
+
+/* Starts it with the caller's 0, 1 and 2 and waits until it holds them and its terminal. */
+gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths *paths,
+    const SvConfig *config, const SvShimArgs *args, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* The container is there: the shim goes on without us. */
+gboolean sv_shim_child_release(SvShimChild *child, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* It has ended before its time: why. */
+void sv_shim_child_error(SvShimChild *child, GError **error);
+/* Whether the caller's stdin is /dev/null. */
+gboolean sv_stdin_is_null(void);
+
+G_END_DECLS

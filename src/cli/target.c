@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cli/target.h"
+#include "base/fd.h"
+#include "base/names.h"
+#include "cli/siblings.h"
+
+/* A monitor that starts may have to find everything again: libvirt, machine, agent. */
+#define ENSURE_MS 60000
+#define MARGIN_MS 10000
+
+void sv_target_clear(SvTarget *target)
+{
+    g_clear_pointer(&target->record, sv_record_free);
+    g_clear_pointer(&target->paths, sv_paths_free);
+    sv_config_unref(target->config);
+    target->config = NULL;
+    sv_fd_clear(&target->fd);
+}
+
+SvRecord *sv_target_record(const SvCli *cli, const char *id, GError **error)
+{
+    GError *local = NULL;
+    SvRecord *record;
+
+    if (!sv_id_check(id, "container id", error))
+        return NULL;
+    record = sv_record_load(cli->root, id, &local);
+    if (record)
+        return record;
+    if (sv_error_is(local, SV_ERR_NOT_FOUND)) {
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_NOT_FOUND, "container does not exist: \"%s\"", id);
+        g_error_free(local);
+    } else {
+        g_propagate_error(error, local);
+    }
+    return NULL;
+}
+
+gboolean sv_target_load(
+    SvTarget *target, SvCli *cli, const char *id, const char *verb, GError **error)
+{
+    target->record = sv_target_record(cli, id, error);
+    return target->record &&
+        (!verb || sv_lifecycle_allows(sv_record_effective_state(target->record), verb, error));
+}
+
+gboolean sv_target_locate(
+    SvTarget *target, SvCli *cli, const char *sandbox, gboolean make, GError **error)
+{
+    const SvConfig *config = sv_cli_config(cli, error);
+    g_autoptr(SvSandboxRecord) record = NULL;
+
+    if (!config)
+        return FALSE;
+    target->paths = sv_paths_new(config, cli->root, sandbox, make, error);
+    if (!target->paths)
+        return FALSE;
+    target->config = sv_config_ref(config);
+    if (cli->config_path)
+        return TRUE;
+    /* A sandbox made with --config is found again without it. */
+    record = sv_sandbox_record_load(target->paths, NULL);
+    if (!record || !record->config_path)
+        return TRUE;
+    sv_config_unref(target->config);
+    target->config = sv_config_load(record->config_path, error);
+    if (!target->config)
+        return FALSE;
+    sv_paths_free(target->paths);
+    target->paths = sv_paths_new(target->config, cli->root, sandbox, make, error);
+    return target->paths != NULL;
+}
+
+gboolean sv_target_connect(SvTarget *target, SvCli *cli, GError **error)
+{
+    g_autofree char *monitor = NULL;
+
+    if (!target->paths && !sv_target_locate(target, cli, target->record->sandbox, FALSE, error))
+        return FALSE;
+    monitor = sv_sibling("monitor", error);
+    if (!monitor)
+        return FALSE;
+    /* The file it was loaded from: given with --config, now or when the sandbox was made. */
+    target->fd = sv_client_ensure(
+        target->paths, monitor, target->config->path, cli->debug, ENSURE_MS, error);
+    return target->fd >= 0;
+}
+
+gboolean sv_target_call(SvTarget *target, const char *method, const ProtobufCMessage *message,
+    int timeout_ms, GError **error)
+{
+    GError *local = NULL;
+
+    sv_client_call(target->fd, &target->stream, method, message, NULL, timeout_ms, &local);
+    if (!local)
+        return TRUE;
+    g_propagate_error(error, local);
+    return FALSE;
+}
+
+gboolean sv_target_simple(
+    SvCli *cli, const char *id, const char *verb, const char *method, GError **error)
+{
+    g_auto(SvTarget) target = SV_TARGET_INIT;
+    Sandvirt__V1__ContainerRequest request = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
+
+    if (!sv_target_load(&target, cli, id, verb, error) || !sv_target_connect(&target, cli, error))
+        return FALSE;
+    request.container_id = (char *)id;
+    return sv_target_call(&target, method, &request.base, sv_target_short_ms(&target), error);
+}
+
+int sv_target_short_ms(const SvTarget *target)
+{
+    return (int)(target->config->agent_ms + target->config->hook_ms + MARGIN_MS);
+}
+
+int sv_target_stop_ms(const SvTarget *target)
+{
+    const SvConfig *c = target->config;
+
+    return (int)(c->agent_ms + c->stop_ms + c->unplug_ms * 2 + c->shutdown_ms + c->hook_ms +
+        MARGIN_MS * 2);
+}
