@@ -175,6 +175,7 @@ void sv_libvirt_init(void)
         return;
     mallopt(M_ARENA_MAX, MAX_ARENAS);
     xmlInitParser();
+    virInitialize();
     virEventRegisterDefaultImpl();
     virSetErrorFunc(NULL, ignore_error); /* else each error goes to stderr */
     g_once_init_leave(&once, 1);

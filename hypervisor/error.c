@@ -66,8 +66,11 @@ void sv_hv_set_libvirt_error(GError **error, const char *format, ...)
     virErrorPtr last = virGetLastError();
     int code = last != NULL ? last->code : VIR_ERR_INTERNAL_ERROR;
     int domain = last != NULL ? (int)last->domain : VIR_FROM_NONE;
-    g_autofree char *text = sv_printable(
-        last != NULL && last->message != NULL ? last->message : "unknown error", MAX_TEXT);
+    /* some have lines */
+    g_autofree char *raw =
+        g_strdup(last != NULL && last->message != NULL ? last->message : "unknown error");
+    g_strdelimit(g_strchomp(raw), "\n", ' ');
+    g_autofree char *text = sv_printable(raw, MAX_TEXT);
     g_set_error(error, SV_HV_ERROR, (int)sv_hv_error_code(code, domain),
         "%s: %s (libvirt error %d)", what, text, code);
 }
