@@ -36,7 +36,8 @@ static void on_shutdown(const ProtobufCMessage *reply, const GError *error, gpoi
 static void step_shutdown(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
-    if (sandbox->domain_gone || !sv_agent_is_ready(sandbox->agent) || sandbox->record->suspended) {
+    if (sandbox->domain_gone || sandbox->qemu_gone || !sv_agent_is_ready(sandbox->agent) ||
+        sandbox->record->suspended) {
         sv_sequence_next(seq);
         return;
     }
@@ -82,7 +83,7 @@ static void step_virtiofsd(SvSequence *seq, gpointer user_data)
         return;
     }
     sandbox->share_ticket = sv_sequence_ticket(seq);
-    if (sandbox->domain_gone)
+    if (sandbox->domain_gone || sandbox->qemu_gone)
         sv_process_signal(sandbox->share_pidfd, SIGTERM);
 }
 
@@ -147,7 +148,7 @@ static void reset(SvSandbox *sandbox)
     g_clear_pointer(&sandbox->record, sv_sandbox_record_free);
     sandbox->machine = SV_MACHINE_NONE;
     sandbox->end_cause = SV_CAUSE_NONE;
-    sandbox->domain_gone = FALSE;
+    sandbox->domain_gone = sandbox->qemu_gone = FALSE;
     sandbox->netns = 0;
     if (sandbox->qemu_watch)
         g_source_remove(sandbox->qemu_watch);
@@ -165,7 +166,7 @@ static void on_down(SvSequence *seq, const GError *error, gpointer user_data)
     sandbox->machine = SV_MACHINE_ENDED;
     /* A domain that still runs must not be reported as deleted. */
     g_autoptr(GError) failure = NULL;
-    if (error && !sandbox->domain_gone)
+    if (error && !sandbox->domain_gone && !sandbox->qemu_gone)
         g_set_error(&failure, SV_CORE_ERROR, error->code,
             "the machine of sandbox \"%s\" still runs: %s", sandbox->paths->sandbox,
             error->message);

@@ -54,12 +54,9 @@ void sv_machine_ended(SvSandbox *sandbox, SvCause cause)
         return;
     if (sandbox->end_cause == SV_CAUSE_NONE)
         sandbox->end_cause = cause;
-    if (sandbox->machine == SV_MACHINE_ENDING) {
-        sandbox->domain_gone = TRUE;
+    if (sandbox->machine == SV_MACHINE_ENDING)
         return; /* the down sequence goes on by itself */
-    }
     if (sandbox->machine == SV_MACHINE_STARTING) {
-        sandbox->domain_gone = TRUE;
         if (sandbox->up)
             sv_sequence_cancel(
                 sandbox->up, sv_machine_boot_error(sandbox, "ended before its agent was ready"));
@@ -68,7 +65,6 @@ void sv_machine_ended(SvSandbox *sandbox, SvCause cause)
     g_info("sandbox %s: its machine has ended (%s)", sandbox->paths->sandbox,
         sv_cause_name(sandbox->end_cause));
     sandbox->machine = SV_MACHINE_ENDED;
-    sandbox->domain_gone = TRUE;
     sandbox->record->ended = TRUE;
     sandbox->record->suspended = FALSE;
     sandbox->record->cause = sandbox->end_cause;
@@ -86,8 +82,10 @@ static void on_destroyed(SvHv *hv, const GError *error, gpointer user_data)
     if (error)
         g_warning("sandbox %s: its machine could not be ended: %s", sandbox->paths->sandbox,
             error->message);
-    else
+    else {
+        sandbox->domain_gone = TRUE;
         sv_machine_ended(sandbox, SV_CAUSE_DOMAIN_DESTROYED);
+    }
 }
 
 void sv_machine_kill(SvSandbox *sandbox, SvCause cause)
@@ -154,10 +152,12 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
         g_info("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
         return;
     }
-    if (!status->exists || !status->running)
+    if (!status->exists || !status->running) {
+        sandbox->domain_gone = TRUE;
         sv_machine_ended(sandbox, SV_CAUSE_DOMAIN_CRASHED);
-    else
+    } else {
         set_suspended(sandbox, status->suspended);
+    }
 }
 
 void sv_machine_compare(SvSandbox *sandbox)
@@ -170,6 +170,7 @@ void sv_machine_on_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
     SvSandbox *sandbox = user_data;
     switch (event->type) {
     case SV_HV_EVENT_STOPPED:
+        sandbox->domain_gone = TRUE;
         sv_machine_ended(sandbox, cause_of_end(event->end));
         break;
     case SV_HV_EVENT_PANICKED:
@@ -211,8 +212,12 @@ static gboolean on_qemu_exit(gint fd, GIOCondition condition, gpointer user_data
 {
     SvSandbox *sandbox = user_data;
     sandbox->qemu_watch = 0;
-    if (!sandbox->end_timer && !sandbox->domain_gone)
-        sandbox->end_timer = g_timeout_add(EVENT_GRACE_MS, on_end_grace, sandbox);
+    sandbox->qemu_gone = TRUE;
+    if (sandbox->domain_gone || sandbox->machine == SV_MACHINE_ENDING)
+        return G_SOURCE_REMOVE; /* there libvirt's own word is waited for */
+    if (sandbox->end_timer)
+        g_source_remove(sandbox->end_timer); /* of the lost channel: this is why */
+    sandbox->end_timer = g_timeout_add(EVENT_GRACE_MS, on_end_grace, sandbox);
     return G_SOURCE_REMOVE;
 }
 
@@ -346,7 +351,7 @@ static void on_agent_lost(SvAgent *agent, const GError *error, gpointer user_dat
         return;
     }
     /* Mostly QEMU's end is behind it, and its own news come at once. */
-    if (sandbox->machine == SV_MACHINE_UP && !sandbox->end_timer)
+    if (sandbox->machine == SV_MACHINE_UP && !sandbox->end_timer && !sandbox->qemu_gone)
         sandbox->end_timer = g_timeout_add(EVENT_GRACE_MS * 2, on_agent_grace, sandbox);
 }
 

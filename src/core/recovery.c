@@ -138,7 +138,7 @@ static void machine_is_gone(SvSandbox *sandbox, SvCause cause)
 {
     g_autoptr(GError) error = NULL;
     sandbox->machine = SV_MACHINE_ENDED;
-    sandbox->domain_gone = TRUE;
+    sandbox->domain_gone = !sandbox->qemu_gone;
     sandbox->end_cause = sandbox->record->cause != SV_CAUSE_NONE ? sandbox->record->cause : cause;
     sandbox->record->ended = TRUE;
     sandbox->record->suspended = FALSE;
@@ -249,6 +249,7 @@ static void ask_agent(SvSandbox *sandbox)
     if (!sv_machine_connect_agent(sandbox, &error)) {
         /* nobody serves the channel: QEMU is gone, whatever libvirt will say of it */
         g_info("sandbox %s: %s", sandbox->paths->sandbox, error->message);
+        sandbox->qemu_gone = TRUE;
         machine_is_gone(sandbox, SV_CAUSE_DOMAIN_CRASHED);
         return;
     }
@@ -279,6 +280,7 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
     g_autoptr(GError) failure = NULL;
     sandbox->machine = SV_MACHINE_UP;
     if (!sv_machine_connect_agent(sandbox, &failure)) {
+        sandbox->qemu_gone = TRUE;
         machine_is_gone(sandbox, SV_CAUSE_DOMAIN_CRASHED);
         return;
     }

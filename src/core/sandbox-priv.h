@@ -99,6 +99,7 @@ struct SvSandbox {
     guint64 share_ticket; /* step that waits for virtiofsd's end */
     int qemu_pidfd, share_pidfd;
     guint qemu_watch, share_watch, end_timer, boot_timer, share_timer;
+    gboolean qemu_gone; /* its process is dead; libvirt may not have noticed yet */
     gboolean domain_gone; /* known for sure */
     gboolean start_pending; /* virDomainCreateXML is out */
     guint64 undo_ticket; /* undoing of the domain that waits for its start to end */
