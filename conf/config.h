@@ -12,46 +12,51 @@ G_BEGIN_DECLS
 GQuark sv_conf_error_quark(void);
 
 typedef enum { SV_ACCEL_MODE_AUTO, SV_ACCEL_MODE_KVM, SV_ACCEL_MODE_TCG } SvAccelMode;
-typedef enum { SV_LOG_LEVEL_ERROR, SV_LOG_LEVEL_WARNING, SV_LOG_LEVEL_INFO, SV_LOG_LEVEL_DEBUG } SvLogLevel;
+typedef enum {
+    SV_LOG_LEVEL_ERROR,
+    SV_LOG_LEVEL_WARNING,
+    SV_LOG_LEVEL_INFO,
+    SV_LOG_LEVEL_DEBUG
+} SvLogLevel;
 
 typedef struct {
     /* [hypervisor] */
-    char *uri;              /* qemu:///system */
-    SvAccelMode accel;      /* auto */
+    char *uri; /* qemu:///system */
+    SvAccelMode accel; /* auto */
     gboolean skip_cpu_probe; /* true: 0.45 s less per start, taints the domain */
-    char *firmware;         /* qboot path or "" for libvirt's default */
-    char *virtiofsd;        /* "" : libvirt's choice */
-    guint tcg_cache_mib;    /* 32 */
-    guint root_ports;       /* 8 */
+    char *firmware; /* qboot path or "" for libvirt's default */
+    char *virtiofsd; /* "" : libvirt's choice */
+    guint tcg_cache_mib; /* 32 */
+    guint root_ports; /* 8 */
     guint uid_first, uid_last; /* range of QEMU's uids; 0: libvirt's own user */
     /* [machine] */
     guint memory_mib, max_memory_mib, overhead_mib; /* 256, the host's memory, 64 */
-    guint vcpus, max_vcpus;                         /* 1, number of host CPUs */
-    char *kernel, *image;   /* "" : the project's own in image_dir */
-    char *kernel_args;      /* appended */
-    char *image_dir;        /* /var/lib/sandvirt/images */
+    guint vcpus, max_vcpus; /* 1, number of host CPUs */
+    char *kernel, *image; /* "" : the project's own in image_dir */
+    char *kernel_args; /* appended */
+    char *image_dir; /* /var/lib/sandvirt/images */
     /* [paths] */
-    char *run_dir;          /* /run/sandvirt */
-    char *launcher_socket;  /* "" : RUN_DIR/.sock/launcher */
+    char *run_dir; /* /run/sandvirt */
+    char *launcher_socket; /* "" : RUN_DIR/.sock/launcher */
     /* [timeouts] milliseconds */
     guint connect_ms, call_ms, accel_probe_ms; /* libvirt: open, one call, does KVM run a guest */
     guint boot_ms, agent_ms, device_ms, unplug_ms, stop_ms, shutdown_ms, hook_ms, create_ms;
-    guint grace_ms;         /* TERM to KILL at virsh shutdown */
+    guint grace_ms; /* TERM to KILL at virsh shutdown */
     /* [storage] */
-    gboolean block_rootfs;  /* true */
+    gboolean block_rootfs; /* true */
     gboolean block_volumes; /* false */
-    gboolean shareable;     /* false */
+    gboolean shareable; /* false */
     char *disk_cache, *disk_io; /* "none", "native" */
-    gboolean discard;       /* true */
-    char **image_folders;   /* empty: image files off */
+    gboolean discard; /* true */
+    char **image_folders; /* empty: image files off */
     gboolean end_machine_on_busy; /* true: machine is ended when a block-backed source stays busy */
     /* [network] */
     gboolean host_network_substitute; /* false */
-    gboolean follow_changes;          /* true */
-    gboolean forward_localhost;       /* true */
+    gboolean follow_changes; /* true */
+    gboolean forward_localhost; /* true */
     /* [log] */
     SvLogLevel log_level;
-    guint console_kib;      /* cap hint */
+    guint console_kib; /* cap hint */
     gboolean console_shell; /* false */
 
     char *path; /* file it was loaded from; nullable */

@@ -33,8 +33,8 @@ gboolean sv_keys_has_group(const char *group);
 
 /* Parses @text and stores it in @config, freeing what was there. The error tells what is wrong with
  * the value, without file and key. */
-gboolean sv_key_set(
-    const SvKey *key, const char *text, SvConfig *config, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_key_set(const SvKey *key, const char *text, SvConfig *config, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* Frees what sv_key_set allocated. */
 void sv_key_clear(const SvKey *key, SvConfig *config);
 /* "integer, 1 to 64", "true or false", ... (transfer full) */

@@ -18,7 +18,7 @@ typedef struct {
     char *target; /* "vda"..., "sda"...: free in its domain */
     gboolean read_only, shareable, discard;
     char *cache; /* "none", "writeback", "directsync", ...; nullable */
-    char *io;    /* "native", "io_uring", "threads"; nullable */
+    char *io; /* "native", "io_uring", "threads"; nullable */
 } SvBlock;
 SvBlock *sv_block_copy(const SvBlock *block);
 void sv_block_free(SvBlock *block);

@@ -20,10 +20,10 @@ typedef struct {
     GPtrArray *disks; /* of char* "alias" */
 } SvMetadataContainer;
 typedef struct {
-    char *root;    /* real path */
+    char *root; /* real path */
     char *sandbox; /* id */
     char *boot_id;
-    char *lock;    /* path of the sandbox's lock */
+    char *lock; /* path of the sandbox's lock */
     GPtrArray *containers; /* of SvMetadataContainer */
 } SvMetadata;
 SvMetadata *sv_metadata_new(void); /* empty, with an owning array */
@@ -35,7 +35,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvMetadata, sv_metadata_free)
 
 typedef struct {
     char *name, *uuid;
-    char *title;       /* "<namespace>/<pod>", printable, one line; nullable */
+    char *title; /* "<namespace>/<pod>", printable, one line; nullable */
     char *description; /* nullable */
     SvMetadata *metadata;
 
@@ -44,19 +44,19 @@ typedef struct {
     guint64 memory_mib;
     guint64 max_extra_memory_mib; /* virtio-mem room, 0: none */
     char *kernel, *initrd, *cmdline; /* absolute paths QEMU's user can read */
-    char *firmware;                  /* nullable: libvirt's default; else a ROM path (qboot) */
+    char *firmware; /* nullable: libvirt's default; else a ROM path (qboot) */
     gboolean skip_cpu_probe; /* qemu:del of cpu-unavailable-features */
-    guint tcg_cache_mib;     /* 0: QEMU's default */
+    guint tcg_cache_mib; /* 0: QEMU's default */
 
-    char *agent_socket;   /* channel target org.sandvirt.agent.0, mode=bind */
-    char *console_log;    /* serial to a capped file by virtlogd */
-    char *share_dir;      /* virtiofs source, tag SV_SHARE_TAG; nullable */
-    char *virtiofsd;      /* nullable: libvirt's choice */
+    char *agent_socket; /* channel target org.sandvirt.agent.0, mode=bind */
+    char *console_log; /* serial to a capped file by virtlogd */
+    char *share_dir; /* virtiofs source, tag SV_SHARE_TAG; nullable */
+    char *virtiofsd; /* nullable: libvirt's choice */
     guint root_ports;
-    char *partition;      /* resource partition; nullable */
-    int uid, gid;         /* DAC label of QEMU; -1: libvirt's default */
+    char *partition; /* resource partition; nullable */
+    int uid, gid; /* DAC label of QEMU; -1: libvirt's default */
     gboolean console_shell;
-    GPtrArray *devices;   /* of SvDevice: present from the start */
+    GPtrArray *devices; /* of SvDevice: present from the start */
 } SvMachine;
 #define SV_SHARE_TAG "sandvirt"
 #define SV_AGENT_CHANNEL "org.sandvirt.agent.0"
@@ -75,7 +75,7 @@ typedef struct {
         SvNetwork *network;
     } u;
 } SvDevice;
-SvDevice *sv_device_new_block(const char *alias, SvBlock *block);       /* takes block */
+SvDevice *sv_device_new_block(const char *alias, SvBlock *block); /* takes block */
 SvDevice *sv_device_new_network(const char *alias, SvNetwork *network); /* takes network */
 SvDevice *sv_device_copy(const SvDevice *device);
 void sv_device_free(SvDevice *device);

@@ -9,7 +9,7 @@ G_BEGIN_DECLS
 typedef struct {
     char *tap; /* name, unique in the host's namespace until moved; at most 15 bytes */
     char *mac;
-    guint mtu;    /* 0: default */
+    guint mtu; /* 0: default */
     guint queues; /* 0 or 1: single */
     gboolean vhost;
     gboolean offloads;

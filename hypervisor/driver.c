@@ -168,17 +168,14 @@ static void ignore_error(void *unused, virErrorPtr error)
 {
 }
 
+/* Each step does nothing when it was done before. */
 void sv_libvirt_init(void)
 {
-    static gsize once = 0;
-    if (!g_once_init_enter(&once))
-        return;
     mallopt(M_ARENA_MAX, MAX_ARENAS);
     xmlInitParser();
     virInitialize();
     virEventRegisterDefaultImpl();
     virSetErrorFunc(NULL, ignore_error); /* else each error goes to stderr */
-    g_once_init_leave(&once, 1);
 }
 
 SvHv *sv_libvirt_new(const SvConfig *config, const char *uuid, const char *name, SvHvEventFunc func,

@@ -38,15 +38,15 @@ struct SvLibvirt {
     /* main loop only */
     SvWorker *worker;
     SvSink *sink;
-    SvLink link;       /* conn NULL: not connected */
+    SvLink link; /* conn NULL: not connected */
     gboolean keepalive; /* running because a call hangs */
-    SvJob *opening;    /* nullable */
+    SvJob *opening; /* nullable */
     SvHvDone connect_done; /* of the first connection; nullable */
     gpointer connect_data;
     guint reconnect_timer, backoff_ms;
-    GQueue parked;     /* of SvCall: waiting for the connection */
-    GList *destroys;   /* of SvDestroy, owned */
-    int domain_id;     /* libvirt's, -1 */
+    GQueue parked; /* of SvCall: waiting for the connection */
+    GList *destroys; /* of SvDestroy, owned */
+    int domain_id; /* libvirt's, -1 */
     guint suspend_serial; /* counts what makes an earlier "suspended" stale */
     gboolean host_shutdown; /* the last shutdown event was caused on the host */
 };
@@ -59,7 +59,7 @@ struct SvCall {
     SvJob *job;
     const char *what;
     SvCallFunc func; /* runs in the thread */
-    SvLink link;     /* copy; its conn is a reference of the call's own */
+    SvLink link; /* copy; its conn is a reference of the call's own */
     gboolean registered; /* link.callbacks were added by this call */
     SvSink *sink;
     char *uuid, *name;

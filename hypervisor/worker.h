@@ -14,7 +14,7 @@ G_BEGIN_DECLS
 
 typedef enum {
     SV_LANE_CHANGE, /* what changes a domain, in order */
-    SV_LANE_QUERY,  /* what only asks, and connecting */
+    SV_LANE_QUERY, /* what only asks, and connecting */
     SV_LANE_URGENT, /* the end of a domain: never waits for the others */
     SV_LANE_LAST
 } SvLane;
@@ -37,7 +37,7 @@ typedef struct {
     SvLane lane;
     guint deadline_ms; /* from sv_job_new on; 0: none */
     SvJobFunc func;
-    SvJobDone done;      /* nullable */
+    SvJobDone done; /* nullable */
     GDestroyNotify free; /* of @data, after both func and done are over; any thread; nullable */
 } SvJobSpec;
 /* A job whose deadline runs already; it does nothing until sv_job_start. Belongs to @worker. Main

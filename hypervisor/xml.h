@@ -17,14 +17,14 @@ char *sv_xml_metadata(const SvMetadata *metadata) G_GNUC_WARN_UNUSED_RESULT;
 /* What we read back. */
 typedef struct {
     char *name, *uuid;
-    GPtrArray *aliases;   /* of char*: every device's alias */
+    GPtrArray *aliases; /* of char*: every device's alias */
     SvMetadata *metadata; /* NULL: not a domain of ours */
 } SvXmlDomain;
 void sv_xml_domain_free(SvXmlDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvXmlDomain, sv_xml_domain_free)
 
 #define SV_XML_MAX (1024 * 1024) /* longest text that is looked at */
-#define SV_XML_MAX_ITEMS 4096    /* aliases, containers, disks */
+#define SV_XML_MAX_ITEMS 4096 /* aliases, containers, disks */
 /* Parses the XML of a domain. Never follows entities or the network. (transfer full) */
 SvXmlDomain *sv_xml_read_domain(const char *text, gsize len, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;

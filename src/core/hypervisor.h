@@ -20,28 +20,28 @@ typedef struct SvHv SvHv; /* instance of a driver; its first member is SvHv */
 typedef struct SvHvOps SvHvOps;
 
 typedef enum {
-    SV_HV_EVENT_STOPPED,        /* the domain is gone; @cause tells why */
-    SV_HV_EVENT_SUSPENDED,      /* by an administrator (virsh suspend), not I/O error, snapshot, migration */
+    SV_HV_EVENT_STOPPED, /* the domain is gone; @cause tells why */
+    SV_HV_EVENT_SUSPENDED, /* by an administrator (virsh suspend), not I/O error, snapshot, migration */
     SV_HV_EVENT_RESUMED,
-    SV_HV_EVENT_PANICKED,       /* guest panic; STOPPED follows */
+    SV_HV_EVENT_PANICKED, /* guest panic; STOPPED follows */
     SV_HV_EVENT_DEVICE_REMOVED, /* @alias */
     SV_HV_EVENT_REMOVAL_FAILED, /* @alias */
-    SV_HV_EVENT_DISCONNECTED,   /* connection to the daemon lost; reconnecting by itself */
-    SV_HV_EVENT_CONNECTED,      /* again; events of the gap are lost: compare with reality */
+    SV_HV_EVENT_DISCONNECTED, /* connection to the daemon lost; reconnecting by itself */
+    SV_HV_EVENT_CONNECTED, /* again; events of the gap are lost: compare with reality */
 } SvHvEventType;
 
 /* why a domain ended */
 typedef enum {
     SV_HV_END_UNKNOWN,
-    SV_HV_END_SHUTDOWN,  /* guest powered off (6/1, 5/0) */
+    SV_HV_END_SHUTDOWN, /* guest powered off (6/1, 5/0) */
     SV_HV_END_DESTROYED, /* virsh destroy, or our destroy (5/1) */
-    SV_HV_END_CRASHED,   /* guest panic with on_crash=destroy (5/2) */
-    SV_HV_END_FAILED,    /* QEMU died (5/5) */
+    SV_HV_END_CRASHED, /* guest panic with on_crash=destroy (5/2) */
+    SV_HV_END_FAILED, /* QEMU died (5/5) */
 } SvHvEnd;
 
 typedef struct {
     SvHvEventType type;
-    SvHvEnd end;       /* STOPPED */
+    SvHvEnd end; /* STOPPED */
     const char *alias; /* DEVICE_*; borrowed */
 } SvHvEvent;
 typedef void (*SvHvEventFunc)(SvHv *hv, const SvHvEvent *event, gpointer user_data);
@@ -52,11 +52,11 @@ typedef void (*SvHvDone)(SvHv *hv, const GError *error, gpointer user_data);
 /* What reality says of our domain. */
 typedef struct {
     gboolean exists, running, suspended; /* suspended: by an administrator */
-    int id;                              /* libvirt's, -1 when it does not run */
-    GPtrArray *aliases;                  /* of char*: aliases of the devices in the live XML */
+    int id; /* libvirt's, -1 when it does not run */
+    GPtrArray *aliases; /* of char*: aliases of the devices in the live XML */
 } SvHvStatus;
-typedef void (*SvHvStatusDone)(SvHv *hv, const SvHvStatus *status, const GError *error,
-    gpointer user_data);
+typedef void (*SvHvStatusDone)(
+    SvHv *hv, const SvHvStatus *status, const GError *error, gpointer user_data);
 
 struct SvHvOps {
     /* Starts connecting (deadline from the configuration). After this events of the domain @uuid
