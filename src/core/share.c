@@ -19,7 +19,10 @@
 /* Whatever the umask: mapped users of the guest, and QEMU's on the host, must get through. */
 gboolean sv_share_make_dir(const char *path, GError **error)
 {
-    if ((mkdir(path, 0755) == 0 || errno == EEXIST) && chmod(path, 0755) == 0)
+    struct stat st;
+
+    if ((mkdir(path, 0755) == 0 || errno == EEXIST) && stat(path, &st) == 0 &&
+        ((st.st_mode & 0777) == 0755 || chmod(path, 0755) == 0))
         return TRUE;
     sv_error_set_errno(error, SV_CORE_ERROR, errno, "cannot make the folder \"%s\"", path);
     return FALSE;
