@@ -12,7 +12,7 @@ G_BEGIN_DECLS
  * "E<one line>" when it cannot. SV_READY_LOCKED inside that line: another one serves already. */
 #define SV_READY_OK 'R'
 #define SV_READY_ERROR 'E'
-#define SV_READY_LOCKED "lock held"
+#define SV_READY_LOCKED "locked by another"
 #define SV_READY_MAX 4096
 
     /* Connects to the monitor of @paths' sandbox when one listens. -1 + SV_ERR_NOT_FOUND when none does. */
