@@ -76,8 +76,10 @@ static gboolean read_size(
 {
     gint64 value = 0;
 
-    if (!sv_json_get_int(object, name, key, &value, error))
+    if (!sv_json_get_int(object, name, key, &value, error)) {
+        g_prefix_error(error, "annotations.");
         return FALSE;
+    }
     if (value > max)
         return bad(error, key, "a size is out of range");
     *out = MAX(value, 0);
@@ -96,8 +98,10 @@ static gboolean parse_resources(
     if (!text || !*text)
         return TRUE;
     node = sv_json_parse(text, -1, TRUE, key, error);
-    if (!node)
+    if (!node) {
+        g_prefix_error(error, "annotations.");
         return FALSE;
+    }
     if (JSON_NODE_HOLDS_NULL(node))
         return TRUE;
     if (!JSON_NODE_HOLDS_OBJECT(node))
