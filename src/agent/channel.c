@@ -111,6 +111,7 @@ static void serve_waiters(SvChannel *channel)
 static void begin_session(SvChannel *channel, const guint8 *tail)
 {
     const guint8 *session = tail;
+    gsize len = SV_SYNC_ID_LEN;
     guint8 *answer = g_malloc(KEY_LEN);
 
     if (!channel->has_token) {
@@ -124,6 +125,7 @@ static void begin_session(SvChannel *channel, const guint8 *tail)
         sv_sync_scanner_feed(channel->scanner, tail, 2 * SV_SYNC_ID_LEN, NULL);
         channel->has_token = TRUE;
         session = tail + SV_SYNC_ID_LEN;
+        len = 2 * SV_SYNC_ID_LEN;
     }
     memcpy(answer, sv_sync_magic, SV_SYNC_MAGIC_LEN);
     memcpy(answer + SV_SYNC_MAGIC_LEN, session, SV_SYNC_ID_LEN);
@@ -132,7 +134,7 @@ static void begin_session(SvChannel *channel, const guint8 *tail)
     channel->session = ++channel->sessions;
     g_info("channel: session %" G_GUINT64_FORMAT, channel->session);
     enqueue(channel, g_bytes_new_take(answer, KEY_LEN));
-    channel->funcs->synced(channel->user_data);
+    channel->funcs->synced(tail, len, channel->user_data);
 }
 
 static void hand_out_frames(SvChannel *channel)
@@ -143,7 +145,7 @@ static void hand_out_frames(SvChannel *channel)
 
     while (channel->session && (r = sv_frame_reader_next(channel->reader, &frame, &error)) != 0) {
         if (r < 0) {
-            g_warning("channel: %s; waiting for a new session", error->message);
+            g_info("channel: %s; waiting for a new session", error->message);
             channel->session = 0;
             clear_queue(channel);
             sv_frame_reader_reset(channel->reader);

@@ -10,8 +10,9 @@ G_BEGIN_DECLS
 typedef struct SvChannel SvChannel;
 
 typedef struct {
-    /* The host began a new session; whatever was under way on the former is void. */
-    void (*synced)(gpointer user_data);
+    /* The host began a new session; whatever was under way on the former is void. @random: the ids
+     * of the handshake, which the host chose at random and no workload knows. */
+    void (*synced)(const guint8 *random, gsize len, gpointer user_data);
     void (*frame)(const SvFrame *frame, gpointer user_data);
 } SvChannelFuncs;
 

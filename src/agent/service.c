@@ -242,12 +242,13 @@ static void dispatch(SvAgent *agent, const SvRequest *request)
     sv_call_fail(call, error);
 }
 
-static void on_synced(gpointer user_data)
+static void on_synced(const guint8 *random, gsize len, gpointer user_data)
 {
     SvAgent *agent = user_data;
     GHashTableIter iter;
     gpointer value;
 
+    sv_setup_random(random, len);
     agent->greeted = FALSE;
     sv_event_reset(agent);
     g_hash_table_iter_init(&iter, agent->processes);

@@ -6,7 +6,9 @@
 #include "base/names.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/random.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +61,18 @@ gboolean sv_setup_sysctls(Sandvirt__V1__Sysctl *const *sysctls, gsize n, GError 
         }
     }
     return TRUE;
+}
+
+void sv_setup_random(const guint8 *seed, gsize len)
+{
+    g_auto(SvFd) fd = open("/dev/random", O_WRONLY | O_CLOEXEC);
+    g_autofree struct rand_pool_info *info = g_malloc0(sizeof(*info) + len);
+
+    info->entropy_count = (int)len * 8;
+    info->buf_size = (int)len;
+    memcpy(info->buf, seed, len);
+    if (fd < 0 || ioctl(fd, RNDADDENTROPY, info) < 0 || ioctl(fd, RNDRESEEDCRNG) < 0)
+        g_info("random numbers: %s", g_strerror(errno));
 }
 
 /* ---- shared memory */

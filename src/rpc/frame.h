@@ -68,7 +68,8 @@ G_BEGIN_DECLS
  * host connection starts with MAGIC(16) TOKEN(16) SESSION(16) and the agent answers MAGIC(16)
  * SESSION(16); each side drops everything before the pattern. TOKEN is chosen at random by the
  * monitor when the sandbox is made (kept in the sandbox record): once the agent has one, only
- * MAGIC+TOKEN counts, so no workload data can forge it. SESSION is random per connection. */
+ * MAGIC+TOKEN counts, so no workload data can forge it. SESSION is random per connection.
+ * Both feed the guest's random numbers, so take them from getrandom(2). */
 #define SV_SYNC_MAGIC_LEN 16
 #define SV_SYNC_ID_LEN 16
     extern const guint8 sv_sync_magic[SV_SYNC_MAGIC_LEN];

@@ -63,10 +63,11 @@ typedef struct {
     guint8 token;
 } Fixture;
 
-static void on_synced(gpointer user_data)
+static void on_synced(const guint8 *random, gsize len, gpointer user_data)
 {
     Fixture *f = user_data;
 
+    g_assert_cmpuint(len, ==, f->synced ? 16 : 32);
     f->synced++;
     if (f->output)
         sv_output_reset(f->output);
