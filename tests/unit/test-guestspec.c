@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the golden files of tests/golden/guestspec cannot show: callbacks, exec's process, updates. */
+#include <config.h>
+
+#include "base/json.h"
+#include "core/guestspec.h"
+#include "core/lifecycle.h"
+#include <string.h>
+
+static SvSpec *parse(const char *text)
+{
+    g_autofree char *json = g_strdelimit(g_strdup(text), "'", '"');
+    g_autoptr(GError) error = NULL;
+    SvSpec *spec = sv_spec_parse(json, strlen(json), "/bundle", &error);
+
+    g_assert_no_error(error);
+    return spec;
+}
+
+static JsonNode *parse_node(const char *text)
+{
+    g_autofree char *json = g_strdelimit(g_strdup(text), "'", '"');
+    g_autoptr(GError) error = NULL;
+    JsonNode *node = sv_json_parse(json, -1, TRUE, "test", &error);
+
+    g_assert_no_error(error);
+    return node;
+}
+
+typedef struct {
+    guint calls;
+    gboolean fail;
+    char *path; /* overwritten after each answer */
+} Join;
+
+static const char *join(const char *type, const char *path, gpointer user_data, GError **error)
+{
+    Join *j = user_data;
+
+    j->calls++;
+    g_assert_cmpstr(type, !=, "network");
+    g_assert_true(g_str_has_prefix(path, "/proc/"));
+    if (j->fail) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_NOT_FOUND, "no such namespace");
+        return NULL;
+    }
+    g_free(j->path);
+    j->path = g_strdup_printf("/proc/%u/ns/%s", j->calls, type);
+    return j->path;
+}
+
+#define JOINING                                                                                    \
+    "{'root':{'path':'r'},'linux':{'namespaces':[{'type':'pid','path':'/proc/7/ns/pid'},"          \
+    "{'type':'network','path':'/proc/7/ns/net'},{'type':'ipc','path':'/proc/7/ns/ipc'}]}}"
+
+static void test_join(void)
+{
+    g_autoptr(SvSpec) spec = parse(JOINING);
+    g_autoptr(GError) error = NULL;
+    Join j = {0};
+    SvGuestSpecParams params = {
+        .container_id = "c", .root_path = "/r", .join_namespace = join, .user_data = &j};
+    g_autoptr(SvGuestSpec) guest = sv_guest_spec_build(spec, &params, &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpuint(j.calls, ==, 2);
+    g_autofree char *text = sv_json_text(guest->config, FALSE);
+    g_assert_nonnull(strstr(text, "/proc/1/ns/pid"));
+    g_assert_nonnull(strstr(text, "/proc/2/ns/ipc"));
+
+    j.fail = TRUE;
+    g_assert_null(sv_guest_spec_build(spec, &params, &error));
+    g_assert_error(error, SV_CORE_ERROR, SV_ERR_NOT_FOUND);
+    g_clear_error(&error);
+    g_free(j.path);
+
+    params.join_namespace = NULL;
+    g_autoptr(SvGuestSpec) alone = sv_guest_spec_build(spec, &params, &error);
+    g_assert_no_error(error);
+    g_autofree char *without = sv_json_text(alone->config, FALSE);
+    g_assert_null(strstr(without, "/proc/"));
+}
+
+/* The source stays as it was: it is translated again after the devices are known. */
+static void test_twice(void)
+{
+    g_autoptr(SvSpec) spec =
+        parse("{'root':{'path':'r'},'process':{'args':['a'],'cwd':'/'},"
+              "'mounts':[{'destination':'/a','source':'/b','options':['bind','ro']}],"
+              "'linux':{'namespaces':[{'type':'ipc'}],'sysctl':{'kernel.sem':'1','net.a':'2'},"
+              "'resources':{'cpu':{'cpus':'0-9'}},"
+              "'devices':[{'path':'/dev/a','type':'b','major':1,'minor':2}]}}");
+    SvSourceInfo sources[] = {{SV_SOURCE_BIND}};
+    SvGuestSpecParams params = {
+        .container_id = "c", .root_path = "/r", .cpus = 2, .sources = sources};
+    g_autofree char *before = sv_json_text(spec->json, FALSE);
+    g_autofree char *first = NULL;
+
+    for (guint i = 0; i < 2; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(SvGuestSpec) guest = sv_guest_spec_build(spec, &params, &error);
+
+        g_assert_no_error(error);
+        g_assert_cmpuint(guest->binds->len, ==, 1);
+        g_autofree char *text = sv_json_text(guest->config, FALSE);
+        if (first)
+            g_assert_cmpstr(first, ==, text);
+        g_free(first);
+        first = g_steal_pointer(&text);
+    }
+    g_autofree char *after = sv_json_text(spec->json, FALSE);
+    g_assert_cmpstr(before, ==, after);
+}
+
+static void test_process(void)
+{
+    g_autoptr(JsonNode) node = parse_node(
+        "{'terminal':true,'args':['a'],'cwd':'/','apparmorProfile':'x','selinuxLabel':'y',"
+        "'later':1,'oomScoreAdj':null,'noNewPrivileges':true}");
+    g_autoptr(JsonNode) array = parse_node("[]");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = sv_guest_process(node, &error);
+    g_autoptr(JsonNode) out = sv_json_parse(text, -1, FALSE, "out", &error);
+
+    g_assert_no_error(error);
+    JsonObject *object = json_node_get_object(out);
+    g_assert_cmpuint(json_object_get_size(object), ==, 4);
+    g_assert_true(json_object_get_boolean_member(object, "terminal"));
+    g_assert_null(sv_guest_process(array, &error));
+    g_assert_error(error, SV_CORE_ERROR, SV_ERR_INVALID);
+}
+
+static void test_resources(void)
+{
+    g_autoptr(JsonNode) node =
+        parse_node("{'devices':[{'allow':true,'access':'rwm'}],'memory':{'limit':-1,'kernel':5},"
+                   "'cpu':{'cpus':'1,3-5','mems':'0','quota':7},'hugepageLimits':[{'pageSize':'2MB'"
+                   ",'limit':1}]}");
+    g_autoptr(JsonNode) bad = parse_node("{'cpu':{'cpus':'5-1'}}");
+    g_autoptr(JsonNode) array = parse_node("[]");
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = sv_guest_resources(node, 4, NULL, warnings, &error);
+
+    g_assert_no_error(error);
+    g_autoptr(JsonNode) expected =
+        parse_node("{'memory':{'limit':-1},'cpu':{'quota':7,'cpus':'1,3'}}");
+    g_autofree char *expected_text = sv_json_text(expected, FALSE);
+    g_assert_cmpstr(text, ==, expected_text);
+    g_assert_cmpuint(warnings->len, ==, 1);
+    g_assert_null(sv_guest_resources(bad, 4, NULL, NULL, &error));
+    g_assert_error(error, SV_CORE_ERROR, SV_ERR_INVALID);
+    g_clear_error(&error);
+    g_assert_null(sv_guest_resources(array, 4, NULL, NULL, &error));
+    g_assert_error(error, SV_CORE_ERROR, SV_ERR_INVALID);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guestspec/join", test_join);
+    g_test_add_func("/guestspec/twice", test_twice);
+    g_test_add_func("/guestspec/process", test_process);
+    g_test_add_func("/guestspec/resources", test_resources);
+    return g_test_run();
+}
