@@ -3,11 +3,7 @@
 #include "base/error.h"
 #include <string.h>
 
-/* not G_DEFINE_QUARK: clang-format would put spaces into its first argument, which is the name */
-GQuark sv_rpc_error_quark(void)
-{
-    return g_quark_from_static_string("sv-rpc-error-quark");
-}
+SV_DEFINE_ERROR_QUARK(rpc)
 
 /* Room offered to one read(2): a whole DATA chunk with its header. */
 #define READ_ROOM (SV_DATA_CHUNK + SV_FRAME_HEADER)

@@ -14,19 +14,19 @@
 G_BEGIN_DECLS
 
 #define SV_RPC_ERROR (sv_rpc_error_quark())
-    GQuark sv_rpc_error_quark(void);
+GQuark sv_rpc_error_quark(void);
 
 #define SV_FRAME_HEADER 10
 #define SV_FRAME_MAX (4u * 1024 * 1024) /* ttRPC's limit for one payload */
 #define SV_DATA_CHUNK (256u * 1024) /* most bytes of a stream in one DATA frame */
 #define SV_STREAM_WINDOW (1024u * 1024) /* most unacknowledged bytes of one stream */
 
-    typedef enum {
-        SV_FRAME_REQUEST = 1,
-        SV_FRAME_RESPONSE = 2,
-        SV_FRAME_DATA = 3,
-        SV_FRAME_ACK = 4,
-    } SvFrameType;
+typedef enum {
+    SV_FRAME_REQUEST = 1,
+    SV_FRAME_RESPONSE = 2,
+    SV_FRAME_DATA = 3,
+    SV_FRAME_ACK = 4,
+} SvFrameType;
 
 /* flags of DATA and ACK */
 #define SV_STREAM_STDIN 0
@@ -36,31 +36,31 @@ G_BEGIN_DECLS
 #define SV_FLAG_EOF 0x04 /* DATA: the stream ends after these bytes (which may be none) */
 #define SV_FLAG_BROKEN 0x08 /* ACK: the reader is gone, writer gets EPIPE; nothing more is wanted */
 
-    typedef struct {
-        guint32 length; /* of payload */
-        guint32 stream;
-        guint8 type;
-        guint8 flags;
-        const guint8 *payload; /* borrowed from the reader until the next call on it */
-    } SvFrame;
+typedef struct {
+    guint32 length; /* of payload */
+    guint32 stream;
+    guint8 type;
+    guint8 flags;
+    const guint8 *payload; /* borrowed from the reader until the next call on it */
+} SvFrame;
 
-    void sv_frame_put_header(
-        guint8 out[SV_FRAME_HEADER], guint32 length, guint32 stream, guint8 type, guint8 flags);
+void sv_frame_put_header(
+    guint8 out[SV_FRAME_HEADER], guint32 length, guint32 stream, guint8 type, guint8 flags);
 
-    /* ---- incremental reader: never trusts the peer */
-    typedef struct SvFrameReader SvFrameReader;
-    /* Payloads above @max_payload are an error (SV_ERR_LIMIT); memory never grows beyond it. */
-    SvFrameReader *sv_frame_reader_new(guint32 max_payload) G_GNUC_WARN_UNUSED_RESULT;
-    void sv_frame_reader_free(SvFrameReader * reader);
-    G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvFrameReader, sv_frame_reader_free)
-    /* Space to read(2) into: at least 1 byte, at most 256 KiB + header; then tell how much came. */
-    guint8 *sv_frame_reader_space(SvFrameReader * reader, gsize * room);
-    void sv_frame_reader_added(SvFrameReader * reader, gsize len);
-    void sv_frame_reader_push(SvFrameReader * reader, const void *data, gsize len); /* copies */
-    /* 1: @frame is set; 0: more bytes needed; -1: broken peer (unknown type, too long), @error. */
-    int sv_frame_reader_next(SvFrameReader * reader, SvFrame * frame, GError * *error);
-    /* Drops everything buffered, also half a frame. */
-    void sv_frame_reader_reset(SvFrameReader * reader);
+/* ---- incremental reader: never trusts the peer */
+typedef struct SvFrameReader SvFrameReader;
+/* Payloads above @max_payload are an error (SV_ERR_LIMIT); memory never grows beyond it. */
+SvFrameReader *sv_frame_reader_new(guint32 max_payload) G_GNUC_WARN_UNUSED_RESULT;
+void sv_frame_reader_free(SvFrameReader *reader);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvFrameReader, sv_frame_reader_free)
+/* Space to read(2) into: at least 1 byte, at most 256 KiB + header; then tell how much came. */
+guint8 *sv_frame_reader_space(SvFrameReader *reader, gsize *room);
+void sv_frame_reader_added(SvFrameReader *reader, gsize len);
+void sv_frame_reader_push(SvFrameReader *reader, const void *data, gsize len); /* copies */
+/* 1: @frame is set; 0: more bytes needed; -1: broken peer (unknown type, too long), @error. */
+int sv_frame_reader_next(SvFrameReader *reader, SvFrame *frame, GError **error);
+/* Drops everything buffered, also half a frame. */
+void sv_frame_reader_reset(SvFrameReader *reader);
 
 /* ---- session synchronisation on the virtio-serial channel
  *
@@ -72,16 +72,16 @@ G_BEGIN_DECLS
  * Both feed the guest's random numbers, so take them from getrandom(2). */
 #define SV_SYNC_MAGIC_LEN 16
 #define SV_SYNC_ID_LEN 16
-    extern const guint8 sv_sync_magic[SV_SYNC_MAGIC_LEN];
+extern const guint8 sv_sync_magic[SV_SYNC_MAGIC_LEN];
 
-    typedef struct SvSyncScanner SvSyncScanner;
-    /* Looks for @pattern (copied, 1..64 bytes) followed by @tail_len more bytes, across calls. */
-    SvSyncScanner *sv_sync_scanner_new(const guint8 *pattern, gsize len, gsize tail_len);
-    void sv_sync_scanner_free(SvSyncScanner * scanner);
-    G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSyncScanner, sv_sync_scanner_free)
-    /* Feeds bytes. Returns the number of bytes consumed up to and including pattern and tail when they
+typedef struct SvSyncScanner SvSyncScanner;
+/* Looks for @pattern (copied, 1..64 bytes) followed by @tail_len more bytes, across calls. */
+SvSyncScanner *sv_sync_scanner_new(const guint8 *pattern, gsize len, gsize tail_len);
+void sv_sync_scanner_free(SvSyncScanner *scanner);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvSyncScanner, sv_sync_scanner_free)
+/* Feeds bytes. Returns the number of bytes consumed up to and including pattern and tail when they
  * were completed by this data (@tail gets the tail_len bytes), or 0 when not (all consumed). After
  * a find go on with the rest: a pattern that begins inside the found tail is found too. */
-    gsize sv_sync_scanner_feed(SvSyncScanner * scanner, const void *data, gsize len, guint8 *tail);
+gsize sv_sync_scanner_feed(SvSyncScanner *scanner, const void *data, gsize len, guint8 *tail);
 
 G_END_DECLS
