@@ -70,6 +70,8 @@ static int on_life_cycle(virConnectPtr conn, virDomainPtr dom, int event, int de
         break;
     case VIR_DOMAIN_EVENT_SHUTDOWN:
         lv->host_shutdown = detail == VIR_DOMAIN_EVENT_SHUTDOWN_HOST;
+        sv_libvirt_emit(lv, SV_HV_EVENT_SHUTTING_DOWN,
+            lv->host_shutdown ? SV_HV_END_DESTROYED : SV_HV_END_SHUTDOWN, NULL);
         break;
     case VIR_DOMAIN_EVENT_CRASHED:
         lv->suspend_serial++;

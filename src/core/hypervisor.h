@@ -21,6 +21,7 @@ typedef struct SvHvOps SvHvOps;
 
 typedef enum {
     SV_HV_EVENT_STOPPED, /* the domain is gone; @cause tells why */
+    SV_HV_EVENT_SHUTTING_DOWN, /* QEMU is about to end; @end tells why. STOPPED follows */
     SV_HV_EVENT_SUSPENDED, /* by an administrator (virsh suspend), not I/O error, snapshot, migration */
     SV_HV_EVENT_RESUMED,
     SV_HV_EVENT_PANICKED, /* guest panic; STOPPED follows */
@@ -73,7 +74,7 @@ struct SvHvOps {
      * through @qemu_pidfd (-1: no escalation; borrowed, duplicated inside). Gone already: success. */
     void (*destroy)(SvHv *hv, int qemu_pidfd, guint grace_ms, SvHvDone done, gpointer user_data);
     void (*resume)(SvHv *hv, SvHvDone done, gpointer user_data);
-    /* Replaces our metadata element's content / the title (already printable). */
+    /* Replaces our metadata element. */
     void (*set_metadata)(SvHv *hv, const SvMetadata *metadata, SvHvDone done, gpointer user_data);
     void (*set_vcpus)(SvHv *hv, guint vcpus, SvHvDone done, gpointer user_data);
     /* virtio-mem: wanted size of the pluggable part. */

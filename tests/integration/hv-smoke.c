@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* By hand: takes a real domain through the libvirt driver and prints how long each step took.
  *
- *   hv-smoke KERNEL INITRD FOLDER [kvm]
+ *   [HOLD=seconds] [SAY=line] [FREEZE=1] hv-smoke KERNEL INITRD FOLDER [kvm]
  *
  * FOLDER must be reachable by QEMU's user and becomes the machine's socket and share. The guest counts
- * as up when its end of the agent channel says anything. */
+ * as up when its end of the agent channel says anything. HOLD: waits before the end; SAY: writes a line
+ * to the agent that makes the guest end; FREEZE: stops QEMU before destroy, which then must be killed. */
 #include <config.h>
 
 #include <poll.h>
@@ -83,20 +84,19 @@ static void wait_done(Smoke *smoke, const char *what)
     report(smoke, what);
 }
 
-static gboolean on_quit(gpointer user_data)
+static gboolean on_tick(gpointer user_data)
 {
     g_main_loop_quit(user_data);
-    return G_SOURCE_REMOVE;
+    return G_SOURCE_CONTINUE;
 }
 
 static void wait_event(Smoke *smoke, SvHvEventType type, guint count, const char *what)
 {
     gint64 limit = g_get_monotonic_time() + 15 * G_USEC_PER_SEC;
-    while (smoke->events[type] < count && g_get_monotonic_time() < limit) {
-        guint timer = g_timeout_add(15000, on_quit, smoke->loop);
+    guint timer = g_timeout_add(100, on_tick, smoke->loop);
+    while (smoke->events[type] < count && g_get_monotonic_time() < limit)
         g_main_loop_run(smoke->loop);
-        g_source_remove(timer);
-    }
+    g_source_remove(timer);
     smoke->failed = smoke->events[type] < count;
     report(smoke, what);
 }
@@ -216,6 +216,16 @@ static int wait_agent(Smoke *smoke)
     return pid;
 }
 
+/* For looking at the machine, or at what the driver does when the daemon is restarted. */
+static void hold(Smoke *smoke, int seconds)
+{
+    gint64 until = g_get_monotonic_time() + seconds * G_USEC_PER_SEC;
+    guint timer = g_timeout_add(100, on_tick, smoke->loop);
+    while (g_get_monotonic_time() < until)
+        g_main_loop_run(smoke->loop);
+    g_source_remove(timer);
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
@@ -244,12 +254,13 @@ int main(int argc, char **argv)
         wait_done(&smoke, "start again (must fail)");
         devices(&smoke, argv[3]);
         changes(&smoke);
-        if (g_getenv("HOLD") != NULL) {
-            guint timer = g_timeout_add(atoi(g_getenv("HOLD")) * 1000, on_quit, smoke.loop);
-            gint64 until = g_get_monotonic_time() + atoi(g_getenv("HOLD")) * G_USEC_PER_SEC;
-            while (g_get_monotonic_time() < until - 1000)
-                g_main_loop_run(smoke.loop);
-            (void)timer;
+        if (g_getenv("HOLD") != NULL)
+            hold(&smoke, atoi(g_getenv("HOLD")));
+        if (g_getenv("SAY") != NULL) {
+            g_autofree char *line = g_strconcat(g_getenv("SAY"), "\n", NULL);
+            begin(&smoke);
+            smoke.failed = !sv_fd_write_all(smoke.agent, line, strlen(line), NULL);
+            wait_event(&smoke, SV_HV_EVENT_STOPPED, 1, "stopped by the guest");
         }
         int pidfd = -1;
         guint64 ticks = 0;
