@@ -296,7 +296,6 @@ gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterReq
     record->sandbox = g_strdup(sandbox->paths->sandbox);
     record->bundle = g_strdup(request->bundle);
     record->rootfs = g_strdup(spec->root_path);
-    record->boot_id = sv_process_boot_id();
     record->handle = sandbox->record->next_handle++;
     record->index = sandbox->record->next_index++;
     record->terminal = spec->terminal;
