@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "core/guestspec.h"
 #include "core/lifecycle.h"
+#include "replace.h"
 #include <string.h>
 
 static SvSpec *parse(const char *text)
@@ -155,6 +156,64 @@ static void test_resources(void)
     g_assert_error(error, SV_CORE_ERROR, SV_ERR_INVALID);
 }
 
+/* ---- every node of real configs, replaced */
+
+static void try_config(const char *text, gsize len)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SvSpec) spec = sv_spec_parse(text, len, "/bundle", &error);
+
+    g_assert_true((spec == NULL) == (error != NULL));
+    if (!spec)
+        return;
+    g_autofree SvSourceInfo *sources = g_new0(SvSourceInfo, spec->mounts->len + 1);
+    SvGuestSpecParams params = {
+        .container_id = "c", .root_path = "/r", .cpus = 2, .sources = sources};
+    g_autoptr(SvPod) pod = sv_pod_from_spec(spec, "c", &error);
+    g_assert_true((pod == NULL) == (error != NULL));
+    g_clear_error(&error);
+    g_autoptr(SvGuestSpec) guest = sv_guest_spec_build(spec, &params, &error);
+    g_assert_true((guest == NULL) == (error != NULL));
+    if (guest) {
+        g_autofree char *out = sv_json_text(guest->config, FALSE);
+
+        g_assert_nonnull(out);
+    }
+}
+
+static void try_resources(const char *text, gsize len)
+{
+    g_autoptr(JsonNode) node = sv_json_parse(text, len, TRUE, "resources", NULL);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *out = sv_guest_resources(node, 2, NULL, NULL, &error);
+
+    g_assert_true((out == NULL) == (error != NULL));
+}
+
+static void test_every_node(void)
+{
+    static const char *const names[] = {"podman", "crio-container", "privileged", "sysctls-own",
+        "user-namespace", "seccomp-listener", "idmap-mappings"};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *file = g_strconcat(names[i], ".in.json", NULL);
+        g_autofree char *path =
+            g_test_build_filename(G_TEST_DIST, "golden", "guestspec", file, NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(JsonNode) node = sv_json_load(path, 1 << 20, &error);
+
+        g_assert_no_error(error);
+        JsonNode *config = json_object_get_member(json_node_get_object(node), "config");
+        g_test_message("%s: %u variants", names[i], replace_every_node(config, try_config));
+        JsonObject *linux_object = json_node_get_object(config);
+        linux_object = json_object_has_member(linux_object, "linux")
+            ? json_object_get_object_member(linux_object, "linux")
+            : NULL;
+        if (linux_object && json_object_has_member(linux_object, "resources"))
+            replace_every_node(json_object_get_member(linux_object, "resources"), try_resources);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -162,5 +221,6 @@ int main(int argc, char **argv)
     g_test_add_func("/guestspec/twice", test_twice);
     g_test_add_func("/guestspec/process", test_process);
     g_test_add_func("/guestspec/resources", test_resources);
+    g_test_add_func("/guestspec/every-node", test_every_node);
     return g_test_run();
 }

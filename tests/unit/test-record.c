@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "core/record.h"
+#include "replace.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -172,6 +173,42 @@ static void test_truncated(void)
         g_assert_null(sv_record_parse(text, cut, &error));
         g_assert_true(sv_error_is(error, SV_ERR_INVALID));
     }
+}
+
+static void try_record(const char *text, gsize len)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GError) sandbox_error = NULL;
+    g_autoptr(SvRecord) r = sv_record_parse(text, len, &error);
+    g_autoptr(SvSandboxRecord) s = sv_sandbox_record_parse(text, len, &sandbox_error);
+
+    g_assert_true((r == NULL) == (error != NULL));
+    g_assert_true((s == NULL) == (sandbox_error != NULL));
+    if (r) {
+        g_autofree char *state = sv_record_oci_state(r, NULL, 0);
+
+        g_assert_nonnull(state);
+    }
+}
+
+static void test_every_node(void)
+{
+    g_autoptr(SvRecord) r = sample("c");
+    g_autoptr(SvSandboxRecord) s = sv_sandbox_record_new("box");
+    SvShmRecord *shm = g_new0(SvShmRecord, 1);
+    g_autoptr(GError) error = NULL;
+
+    shm->name = g_strdup("shm-0");
+    shm->source = g_strdup("/s");
+    g_ptr_array_add(s->shms, shm);
+    s->root = g_strdup("/r");
+    g_autofree char *text = sv_record_text(r);
+    g_autofree char *sandbox_text = sv_sandbox_record_text(s);
+    g_autoptr(JsonNode) node = sv_json_parse(text, -1, FALSE, "record", &error);
+    g_autoptr(JsonNode) sandbox = sv_json_parse(sandbox_text, -1, FALSE, "record", &error);
+    g_assert_no_error(error);
+    g_test_message("%u variants",
+        replace_every_node(node, try_record) + replace_every_node(sandbox, try_record));
 }
 
 static void test_unknown_members(void)
@@ -486,6 +523,7 @@ int main(int argc, char **argv)
     g_test_add("/record/create", Fixture, NULL, set_up, test_create, tear_down);
     g_test_add_func("/record/damaged", test_damaged);
     g_test_add_func("/record/truncated", test_truncated);
+    g_test_add_func("/record/every-node", test_every_node);
     g_test_add_func("/record/unknown-members", test_unknown_members);
     g_test_add_func("/record/pids", test_pids);
     g_test_add("/record/setter", Fixture, NULL, set_up, test_setter, tear_down);
