@@ -90,14 +90,12 @@ static gboolean start(Exec *exec, GError **error)
     request.shim_start = exec->shim.start;
     request.stdin_null = exec->stdin_null;
     if (sv_client_call_watching(target->fd, &target->stream, "ExecStart", &request.base,
-            (int)target->config->create_ms, exec->shim.pidfd, &ended, &local))
+            (int)target->config->create_ms, exec->shim.pidfd, sv_target_short_ms(target), &ended,
+            &local))
         return TRUE;
-    if (ended) {
-        g_clear_error(&local);
-        sv_shim_child_error(&exec->shim, error);
-    } else {
-        g_propagate_error(error, local);
-    }
+    if (ended)
+        sv_shim_child_explain(&exec->shim, &local);
+    g_propagate_error(error, local);
     return FALSE;
 }
 

@@ -156,14 +156,12 @@ static gboolean call_create(SvCreated *created, const char *id, GError **error)
     request.shim_start = created->shim.start;
     request.stdin_null = !created->spec->terminal && sv_stdin_is_null();
     if (sv_client_call_watching(target->fd, &target->stream, "Create", &request.base,
-            (int)target->config->create_ms, created->shim.pidfd, &ended, &local))
+            (int)target->config->create_ms, created->shim.pidfd, sv_target_short_ms(target), &ended,
+            &local))
         return TRUE;
-    if (ended) {
-        g_clear_error(&local);
-        sv_shim_child_error(&created->shim, error);
-    } else {
-        g_propagate_error(error, local);
-    }
+    if (ended)
+        sv_shim_child_explain(&created->shim, &local);
+    g_propagate_error(error, local);
     return FALSE;
 }
 

@@ -95,15 +95,25 @@ static int receive(int sock, char *text, gsize size, gint64 deadline)
     return n > 0 ? 1 : -1;
 }
 
-void sv_shim_child_error(SvShimChild *child, GError **error)
+void sv_shim_child_explain(SvShimChild *child, GError **error)
 {
     char text[4097] = "";
 
-    if (child->sock >= 0 && receive(child->sock, text, sizeof(text), 0) > 0 &&
-        text[0] == SV_SHIM_ERROR_TEXT)
-        g_set_error(error, SV_CLI_ERROR, SV_ERR_FAILED, "%s", text + 1);
-    else
-        g_set_error(error, SV_CLI_ERROR, SV_ERR_FAILED, "the container's shim has ended");
+    if (child->sock < 0 || receive(child->sock, text, sizeof(text), 0) <= 0 ||
+        text[0] != SV_SHIM_ERROR_TEXT)
+        return;
+    g_clear_error(error);
+    g_set_error(error, SV_CLI_ERROR, SV_ERR_FAILED, "%s", text + 1);
+}
+
+static gboolean has_ended(SvShimChild *child, GError **error)
+{
+    GError *local = NULL;
+
+    g_set_error(&local, SV_CLI_ERROR, SV_ERR_FAILED, "the container's shim has ended");
+    sv_shim_child_explain(child, &local);
+    g_propagate_error(error, local);
+    return FALSE;
 }
 
 static gboolean wait_ready(SvShimChild *child, GError **error)
@@ -169,8 +179,7 @@ gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths
         return FALSE;
     if (sv_process_start_time(child->pid, &child->start))
         return TRUE;
-    sv_shim_child_error(child, error);
-    return FALSE;
+    return has_ended(child, error);
 }
 
 gboolean sv_shim_child_release(SvShimChild *child, GError **error)
@@ -181,6 +190,5 @@ gboolean sv_shim_child_release(SvShimChild *child, GError **error)
         sv_fd_clear(&child->sock);
         return TRUE;
     }
-    sv_shim_child_error(child, error);
-    return FALSE;
+    return has_ended(child, error);
 }

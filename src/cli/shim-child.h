@@ -36,8 +36,8 @@ gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths
     const SvConfig *config, const SvShimArgs *args, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* The container is there: the shim goes on without us. */
 gboolean sv_shim_child_release(SvShimChild *child, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-/* It has ended before its time: why. */
-void sv_shim_child_error(SvShimChild *child, GError **error);
+/* It has ended before its time: its own last word, if it said one, takes the place of *@error. */
+void sv_shim_child_explain(SvShimChild *child, GError **error);
 /* Whether the caller's stdin is /dev/null. */
 gboolean sv_stdin_is_null(void);
 

@@ -79,26 +79,31 @@ static int read_answer(
     return r;
 }
 
+static gboolean send_request(int fd, guint32 stream, const char *method,
+    const ProtobufCMessage *message, int timeout_ms, GError **error)
+{
+    g_autoptr(GBytes) request = sv_message_request(
+        stream, SV_SERVICE_MONITOR, method, message, timeout_ms * G_GINT64_CONSTANT(1000000));
+    gsize len = 0;
+    const void *data = g_bytes_get_data(request, &len);
+
+    return sv_fd_write_all(fd, data, len, error);
+}
+
 gboolean sv_client_call_watching(int fd, guint32 *stream, const char *method,
-    const ProtobufCMessage *message, int timeout_ms, int watch_fd, gboolean *watched,
+    const ProtobufCMessage *message, int timeout_ms, int watch_fd, int grace_ms, gboolean *watched,
     GError **error)
 {
     gint64 deadline = g_get_monotonic_time() + timeout_ms * (gint64)1000;
     g_autoptr(SvFrameReader) reader = sv_frame_reader_new(SV_FRAME_MAX);
-    g_autoptr(GBytes) request = NULL;
     guint32 id = *stream;
-    gsize len = 0;
-    const void *data;
 
     *watched = FALSE;
     *stream += 2;
-    request = sv_message_request(
-        id, SV_SERVICE_MONITOR, method, message, timeout_ms * G_GINT64_CONSTANT(1000000));
-    data = g_bytes_get_data(request, &len);
-    if (!sv_fd_write_all(fd, data, len, error))
+    if (!send_request(fd, id, method, message, timeout_ms, error))
         return FALSE;
     for (;;) {
-        struct pollfd fds[] = {{fd, POLLIN, 0}, {watch_fd, POLLIN, 0}};
+        struct pollfd fds[] = {{fd, POLLIN, 0}, {*watched ? -1 : watch_fd, POLLIN, 0}};
         int left = remaining_ms(deadline);
         int r = poll(fds, 2, left);
 
@@ -113,11 +118,10 @@ gboolean sv_client_call_watching(int fd, guint32 *stream, const char *method,
                 return answer > 0;
         } else if (r > 0 && fds[1].revents) {
             *watched = TRUE;
-            g_set_error(error, SV_CORE_ERROR, SV_ERR_CANCELLED, "%s: given up", method);
-            return FALSE;
+            deadline = MIN(deadline, g_get_monotonic_time() + grace_ms * (gint64)1000);
         } else if (r == 0 && left == 0) {
-            g_set_error(
-                error, SV_CORE_ERROR, SV_ERR_TIMEOUT, "%s: no answer in %d ms", method, timeout_ms);
+            g_set_error(error, SV_CORE_ERROR, *watched ? SV_ERR_CANCELLED : SV_ERR_TIMEOUT,
+                "%s: no answer in time", method);
             return FALSE;
         }
     }
