@@ -121,5 +121,11 @@ void sv_libvirt_destroy(SvHv *hv, int qemu_pidfd, guint grace_ms, SvHvDone done,
     destroy->call = sv_call_new(lv, "destroy the machine", do_destroy, NULL);
     destroy->call->internal_done = call_done;
     destroy->call->user_data = destroy;
-    sv_call_go(destroy->call, SV_LANE_URGENT, lv->config->call_ms);
+    /* A start on its way undoes itself; after it there is something to look for. */
+    SvLane lane = SV_LANE_URGENT;
+    if (lv->starting != NULL) {
+        sv_job_cancel(lv->starting->job);
+        lane = SV_LANE_CHANGE;
+    }
+    sv_call_go(destroy->call, lane, lv->config->call_ms);
 }

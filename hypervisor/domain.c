@@ -103,10 +103,24 @@ static gboolean do_start(SvCall *call, GError **error)
     return FALSE;
 }
 
+static void start_done(SvCall *call, const GError *error)
+{
+    call->lv->starting = NULL;
+    call->done(&call->lv->hv, error, call->user_data);
+}
+
 void sv_libvirt_start(SvHv *hv, const SvMachine *machine, SvHvDone done, gpointer user_data)
 {
-    g_return_if_fail(machine->metadata != NULL); /* it would not be ours */
-    plain_call(hv, "start the machine", do_start, sv_xml_domain(machine), 0, done, user_data);
+    SvLibvirt *lv = (SvLibvirt *)hv;
+    /* without metadata it would not be ours */
+    g_return_if_fail(machine->metadata != NULL && lv->starting == NULL);
+    SvCall *call = sv_call_new(lv, "start the machine", do_start, sv_xml_domain(machine));
+    call->done = done;
+    call->internal_done = start_done;
+    call->user_data = user_data;
+    lv->starting = call;
+    /* a minute where QEMU's user cannot open /dev/kvm: libvirt probes QEMU again and again */
+    sv_call_go(call, SV_LANE_CHANGE, lv->config->call_ms + lv->config->boot_ms);
 }
 
 /* status */
@@ -159,8 +173,17 @@ void sv_libvirt_status(SvHv *hv, SvHvStatusDone done, gpointer user_data)
 static gboolean do_attach(SvCall *call, GError **error)
 {
     g_autoptr(AutoDomain) dom = need_domain(call, error);
-    return dom != NULL &&
-        check(call, virDomainAttachDeviceFlags(dom, call->text, VIR_DOMAIN_AFFECT_LIVE), error);
+    if (dom == NULL)
+        return FALSE;
+    if (virDomainAttachDeviceFlags(dom, call->text, VIR_DOMAIN_AFFECT_LIVE) == 0)
+        return TRUE;
+    virErrorPtr last = virGetLastError();
+    gboolean full = last != NULL && last->message != NULL &&
+        strstr(last->message, "No more available PCI slots") != NULL;
+    sv_hv_set_libvirt_error(error, "%s", call->what);
+    if (full && error != NULL && *error != NULL)
+        (*error)->code = SV_ERR_LIMIT;
+    return FALSE;
 }
 
 void sv_libvirt_attach(SvHv *hv, const SvDevice *device, SvHvDone done, gpointer user_data)

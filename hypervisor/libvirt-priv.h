@@ -11,6 +11,7 @@
 G_BEGIN_DECLS
 
 typedef struct SvLibvirt SvLibvirt;
+typedef struct SvCall SvCall;
 
 /* Where libvirt's callbacks lead: outlives the driver, which they may be late for. */
 typedef struct {
@@ -44,6 +45,7 @@ struct SvLibvirt {
     SvHvDone connect_done; /* of the first connection; nullable */
     gpointer connect_data;
     guint reconnect_timer, backoff_ms;
+    SvCall *starting; /* nullable */
     GQueue parked; /* of SvCall: waiting for the connection */
     GList *destroys; /* of SvDestroy, owned */
     int domain_id; /* libvirt's, -1 */
@@ -52,7 +54,6 @@ struct SvLibvirt {
 };
 
 /* A call on its way. What is made in the thread is given up in the thread. */
-typedef struct SvCall SvCall;
 typedef gboolean (*SvCallFunc)(SvCall *call, GError **error);
 struct SvCall {
     SvLibvirt *lv; /* main loop only */

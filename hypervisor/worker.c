@@ -58,7 +58,7 @@ static void end(SvJob *job, const GError *error)
 static gboolean deliver(gpointer data)
 {
     SvJob *job = data;
-    if (job->worker != NULL)
+    if (job->worker != NULL && g_atomic_int_get(&job->state) == STATE_COMMITTED)
         end(job, job->error);
     return G_SOURCE_REMOVE;
 }
@@ -146,6 +146,25 @@ void sv_job_drop(SvJob *job)
     g_return_if_fail(job->worker != NULL);
     g_atomic_int_compare_and_exchange(&job->state, STATE_OPEN, STATE_ABANDONED);
     leave(job);
+}
+
+static gboolean on_cancelled(gpointer data)
+{
+    SvJob *job = data;
+    job->timer = 0;
+    g_autoptr(GError) error = NULL;
+    g_set_error(&error, SV_HV_ERROR, SV_ERR_CANCELLED, "%s: given up", job->spec.what);
+    end(job, error);
+    return G_SOURCE_REMOVE;
+}
+
+void sv_job_cancel(SvJob *job)
+{
+    g_return_if_fail(job->worker != NULL);
+    if (!g_atomic_int_compare_and_exchange(&job->state, STATE_OPEN, STATE_ABANDONED))
+        return;
+    g_clear_handle_id(&job->timer, g_source_remove);
+    job->timer = g_idle_add_full(G_PRIORITY_DEFAULT, on_cancelled, job, NULL);
 }
 
 gboolean sv_job_commit(SvJob *job)

@@ -47,6 +47,9 @@ SvJob *sv_job_new(SvWorker *worker, const SvJobSpec *spec, gpointer data);
 void sv_job_start(SvJob *job);
 /* Forgets the job: done is not called any more. Main thread; not after the job's end. */
 void sv_job_drop(SvJob *job);
+/* Abandons a job that has not committed: it ends soon with SV_ERR_CANCELLED. Main thread; not after the
+ * job's end. */
+void sv_job_cancel(SvJob *job);
 /* In the thread: from here on the job cannot be abandoned. FALSE: it was already, and what was made
  * has to be undone by the caller. Without it a job commits when its func returns. */
 gboolean sv_job_commit(SvJob *job) G_GNUC_WARN_UNUSED_RESULT;

@@ -67,11 +67,14 @@ struct SvHvOps {
     void (*start)(SvHv *hv, const SvMachine *machine, SvHvDone done, gpointer user_data);
     /* Looks our domain up by uuid; a domain without our metadata is treated as absent. */
     void (*status)(SvHv *hv, SvHvStatusDone done, gpointer user_data);
+    /* SV_ERR_LIMIT: no root port is free (a SCSI disk needs none). */
     void (*attach)(SvHv *hv, const SvDevice *device, SvHvDone done, gpointer user_data);
     /* Asks for removal; the end is SV_HV_EVENT_DEVICE_REMOVED. Unknown alias: SV_ERR_NOT_FOUND. */
     void (*detach)(SvHv *hv, const char *alias, SvHvDone done, gpointer user_data);
     /* Ends the domain: virDomainDestroy; when it has not ended after @grace_ms, QEMU is killed
-     * through @qemu_pidfd (-1: no escalation; borrowed, duplicated inside). Gone already: success. */
+     * through @qemu_pidfd (-1: no escalation; borrowed, duplicated inside). Gone already: success. A
+     * start on its way is given up (SV_ERR_CANCELLED) and undone. With the daemon gone or hanging, the
+     * end of a killed QEMU is success, and STOPPED may come late or never. */
     void (*destroy)(SvHv *hv, int qemu_pidfd, guint grace_ms, SvHvDone done, gpointer user_data);
     void (*resume)(SvHv *hv, SvHvDone done, gpointer user_data);
     /* Replaces our metadata element. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hypervisor/accel.h"
 #include "hypervisor/driver.h"
 #include "hypervisor/list.h"
 
@@ -24,6 +25,7 @@ typedef struct {
     GString *events;
     SvHvStatus status; /* without aliases */
     guint n_aliases;
+    int accel;
 } Fixture;
 
 static void on_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
@@ -71,14 +73,15 @@ static void wait_events(Fixture *fixture, const char *wanted)
     g_string_truncate(fixture->events, 0);
 }
 
-static const SvConfig *load_config(void)
+static const SvConfig *load_config(const char *accel)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = NULL;
     int fd = g_file_open_tmp("sv-hv-XXXXXX", &path, &error);
     g_assert_no_error(error);
     close(fd);
-    g_assert_true(g_file_set_contents(path, "[hypervisor]\nuri=test:///default\n", -1, NULL));
+    g_autofree char *text = g_strdup_printf("[hypervisor]\nuri=test:///default\naccel=%s\n", accel);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
     const SvConfig *config = sv_config_load(path, &error);
     g_assert_no_error(error);
     g_unlink(path);
@@ -87,7 +90,7 @@ static const SvConfig *load_config(void)
 
 static void setup(Fixture *fixture, gconstpointer unused)
 {
-    fixture->config = load_config();
+    fixture->config = load_config("tcg");
     fixture->loop = g_main_loop_new(NULL, FALSE);
     fixture->events = g_string_new(NULL);
     fixture->hv = sv_libvirt_new(fixture->config, UUID, NAME, on_event, fixture);
@@ -245,6 +248,46 @@ static void test_invalid(Fixture *fixture, gconstpointer unused)
     g_assert_cmpint(finish(fixture), ==, SV_ERR_INVALID);
 }
 
+/* A destroy while the domain is being started: whatever comes first, it is gone in the end. */
+static void test_start_destroy(Fixture *fixture, gconstpointer unused)
+{
+    SvHv *hv = fixture->hv;
+    for (guint i = 0; i < 20; i++) {
+        guint before = fixture->dones;
+        hv->ops->start(hv, fixture->machine, on_done, fixture);
+        for (guint j = 0; j < i % 4; j++)
+            g_main_context_iteration(NULL, FALSE);
+        hv->ops->destroy(hv, -1, 1000, on_done, fixture);
+        while (fixture->dones < before + 2)
+            g_main_loop_run(fixture->loop);
+        g_assert_cmpint(fixture->code, ==, -1); /* of destroy, which ends last */
+        look(fixture);
+        g_assert_false(fixture->status.exists);
+    }
+}
+
+static void on_accel(SvAccel accel, const char *reason, const GError *error, gpointer user_data)
+{
+    Fixture *fixture = user_data;
+    g_assert_no_error(error);
+    g_assert_null(reason);
+    fixture->accel = (int)accel;
+    g_main_loop_quit(fixture->loop);
+}
+
+/* What the configuration says is not questioned. */
+static void test_accel(Fixture *fixture, gconstpointer unused)
+{
+    const SvConfig *kvm = load_config("kvm");
+    sv_accel_resolve(kvm, on_accel, fixture);
+    g_main_loop_run(fixture->loop);
+    g_assert_cmpint(fixture->accel, ==, SV_ACCEL_KVM);
+    sv_accel_resolve(fixture->config, on_accel, fixture);
+    g_main_loop_run(fixture->loop);
+    g_assert_cmpint(fixture->accel, ==, SV_ACCEL_TCG);
+    sv_config_unref(kvm);
+}
+
 /* free forgets what is on its way */
 static void test_drop(Fixture *fixture, gconstpointer unused)
 {
@@ -294,6 +337,8 @@ int main(int argc, char **argv)
     ADD("metadata", test_metadata);
     ADD("foreign", test_foreign);
     ADD("invalid", test_invalid);
+    ADD("start-destroy", test_start_destroy);
+    ADD("accel", test_accel);
     ADD("drop", test_drop);
     ADD("parked", test_parked);
     return g_test_run();
