@@ -115,6 +115,8 @@ static void on_signalled(const ProtobufCMessage *reply, const GError *error, gpo
     if (error && sv_error_is(error, SV_ERR_TIMEOUT) && verb->signo == SIGKILL && container) {
         /* The guest hangs. The order waits in the channel; here the container ends now. */
         sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+    } else if (error && sv_error_is(error, SV_ERR_CLOSED) && verb->signo == SIGKILL) {
+        /* The machine ended under it, and the container with the machine: what was asked for. */
     } else if (error &&
         (sv_error_is(error, SV_ERR_NOT_FOUND) || sv_error_is(error, SV_ERR_NOT_RUNNING))) {
         g_set_error_literal(&answer, SV_CORE_ERROR, SV_ERR_NOT_RUNNING, "container not running");

@@ -148,7 +148,7 @@ static void reset(SvSandbox *sandbox)
     g_clear_pointer(&sandbox->record, sv_sandbox_record_free);
     sandbox->machine = SV_MACHINE_NONE;
     sandbox->end_cause = SV_CAUSE_NONE;
-    sandbox->domain_gone = sandbox->qemu_gone = FALSE;
+    sandbox->domain_gone = sandbox->qemu_gone = sandbox->end_guessed = FALSE;
     sandbox->netns = 0;
     if (sandbox->qemu_watch)
         g_source_remove(sandbox->qemu_watch);

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* How long the more precise word of libvirt is waited for when QEMU's end is seen otherwise. */
+/* How long QEMU's own end is waited for when something of it is lost first. */
 #define EVENT_GRACE_MS 100
 
 static void each_container(SvSandbox *sandbox, void (*func)(SvContainer *container))
@@ -165,13 +165,41 @@ void sv_machine_compare(SvSandbox *sandbox)
     sandbox->hv->ops->status(sandbox->hv, on_status, sandbox);
 }
 
+/* libvirt knows better why QEMU died than its pidfd did. */
+static void correct_cause(SvSandbox *sandbox, SvCause cause)
+{
+    SvCause guess = sandbox->end_cause;
+    g_autoptr(GError) error = NULL;
+    if (!sandbox->end_guessed || cause == guess || !sandbox->record)
+        return;
+    sandbox->end_guessed = FALSE;
+    sandbox->end_cause = sandbox->record->cause = cause;
+    g_autoptr(GPtrArray) all = sv_sandbox_containers(sandbox);
+    for (guint i = 0; i < all->len; i++) {
+        SvContainer *container = all->pdata[i];
+        if (container->record->cause != guess)
+            continue;
+        container->record->cause = cause;
+        if (!sv_container_save(container, &error))
+            g_warning("container %s: ignoring: %s", container->record->id, error->message);
+        g_clear_error(&error);
+    }
+    if (!sv_sandbox_save(sandbox, &error))
+        g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
+}
+
 void sv_machine_on_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
     switch (event->type) {
     case SV_HV_EVENT_STOPPED:
         sandbox->domain_gone = TRUE;
+        correct_cause(sandbox, cause_of_end(event->end));
         sv_machine_ended(sandbox, cause_of_end(event->end));
+        break;
+    case SV_HV_EVENT_SHUTTING_DOWN:
+        if (sandbox->end_cause == SV_CAUSE_NONE)
+            sandbox->end_cause = cause_of_end(event->end);
         break;
     case SV_HV_EVENT_PANICKED:
         if (sandbox->end_cause == SV_CAUSE_NONE)
@@ -200,14 +228,6 @@ void sv_machine_on_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
 
 /* ---- processes */
 
-static gboolean on_end_grace(gpointer user_data)
-{
-    SvSandbox *sandbox = user_data;
-    sandbox->end_timer = 0;
-    sv_machine_ended(sandbox, SV_CAUSE_DOMAIN_CRASHED);
-    return G_SOURCE_REMOVE;
-}
-
 static gboolean on_qemu_exit(gint fd, GIOCondition condition, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
@@ -215,9 +235,9 @@ static gboolean on_qemu_exit(gint fd, GIOCondition condition, gpointer user_data
     sandbox->qemu_gone = TRUE;
     if (sandbox->domain_gone || sandbox->machine == SV_MACHINE_ENDING)
         return G_SOURCE_REMOVE; /* there libvirt's own word is waited for */
-    if (sandbox->end_timer)
-        g_source_remove(sandbox->end_timer); /* of the lost channel: this is why */
-    sandbox->end_timer = g_timeout_add(EVENT_GRACE_MS, on_end_grace, sandbox);
+    /* libvirt's word comes some 0.2 s later: nobody waits for that, it only corrects the cause. */
+    sandbox->end_guessed = sandbox->end_cause == SV_CAUSE_NONE;
+    sv_machine_ended(sandbox, SV_CAUSE_DOMAIN_CRASHED);
     return G_SOURCE_REMOVE;
 }
 

@@ -104,6 +104,7 @@ struct SvSandbox {
     gboolean start_pending; /* virDomainCreateXML is out */
     guint64 undo_ticket; /* undoing of the domain that waits for its start to end */
     gboolean down_again; /* asked for while another sequence ran */
+    gboolean end_guessed; /* end_cause comes from QEMU's death alone */
     SvCause end_cause; /* NONE: not known yet */
     guint64 netns; /* inode of the pod's network namespace, 0 */
     guint metadata_idle, idle_source;
