@@ -25,6 +25,7 @@ typedef struct {
     SvReaper *reaper;
     SvUevents *uevents;
     SvModules *modules;
+    char *crun; /* path to run it by */
     GHashTable *processes; /* handle -> SvProcess, owned */
     GHashTable *containers; /* id -> SvContainer, owned */
 

@@ -6,7 +6,12 @@
 #include "base/file.h"
 #include "base/names.h"
 #include "base/process.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOG_MAX (64u * 1024)
@@ -21,6 +26,23 @@ struct SvCrun {
     SvCrunDone done;
     gpointer user_data;
 };
+
+char *sv_crun_prepare(void)
+{
+    g_auto(SvFd) program = open(SV_AGENT_CRUN, O_RDONLY | O_CLOEXEC);
+    int copy = memfd_create("crun", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct stat st;
+
+    if (program < 0 || copy < 0 || fstat(program, &st) < 0 ||
+        sendfile(copy, program, NULL, (size_t)st.st_size) != st.st_size || fchmod(copy, 0500) < 0 ||
+        fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0) {
+        g_warning("ignoring: copy crun: %s", g_strerror(errno));
+        sv_fd_close(copy);
+        return g_strdup(SV_AGENT_CRUN);
+    }
+    /* Left open for good. */
+    return g_strdup_printf("/proc/%d/fd/%d", (int)getpid(), copy);
+}
 
 static void crun_free(SvCrun *crun)
 {
@@ -72,7 +94,7 @@ static void on_end(pid_t crun_pid, int status, gint64 time_ns, gpointer user_dat
 SvCrun *sv_crun_start(
     SvAgent *agent, const SvCrunCall *call, SvCrunDone done, gpointer user_data, GError **error)
 {
-    g_autoptr(SvCommand) cmd = sv_command_new(SV_AGENT_CRUN);
+    g_autoptr(SvCommand) cmd = sv_command_new(agent->crun);
     SvCrun *crun = g_new0(SvCrun, 1);
     pid_t pid = 0;
 
@@ -83,6 +105,7 @@ SvCrun *sv_crun_start(
     crun->pidfd = -1;
     crun->log_path = g_strdup_printf("%s/log-%s", call->dir, call->tag);
     unlink(crun->log_path);
+    sv_command_set_argv0(cmd, SV_AGENT_CRUN);
     sv_command_add_args(cmd, "--root", SV_AGENT_CRUN_ROOT, "--cgroup-manager", "cgroupfs", "--log",
         crun->log_path, call->verb, NULL);
     for (const char *const *arg = call->args; arg && *arg; arg++)

@@ -6,6 +6,11 @@
 
 G_BEGIN_DECLS
 
+/* Path (transfer full) by which crun starts fastest. It runs itself anew out of a sealed copy, so that
+ * no container reaches its program through /proc/PID/exe; on the memory file system of an initramfs it
+ * does so twice, which takes longer than its work. A sealed copy made once spares that. */
+char *sv_crun_prepare(void) G_GNUC_WARN_UNUSED_RESULT;
+
 typedef struct SvCrun SvCrun;
 /* @error: what crun said, NULL on success. @pid: from the pid file, 0 when none was asked for. The
  * call is freed when this returns. Unknown processes that end meanwhile are still remembered. */

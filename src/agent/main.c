@@ -5,6 +5,7 @@
 
 #include "agent/boot.h"
 #include "agent/container.h"
+#include "agent/crun.h"
 #include "agent/port.h"
 #include "agent/power.h"
 #include "agent/process.h"
@@ -88,6 +89,7 @@ int main(int argc, char **argv)
     sv_modules_insert(agent.modules, "channel");
     /* Needs some time of its own, in which the host's side of the port comes up. */
     sv_boot_rest();
+    agent.crun = sv_crun_prepare();
     sv_port_wait(agent.uevents, on_port, &agent);
     sv_power_watch_button(&agent);
     g_main_loop_run(agent.loop);
