@@ -6,7 +6,10 @@
 #include "base/names.h"
 #include <string.h>
 
-G_DEFINE_QUARK(sv - core - error - quark, sv_core_error)
+GQuark sv_core_error_quark(void)
+{
+    return g_quark_from_static_string("sv-core-error-quark");
+}
 
 /* Internal names, in the record. OCI has "created" for READY and none for GONE. */
 static const char *const state_names[SV_N_STATES] = {

@@ -4,7 +4,10 @@
 
 #include "oci/spec-private.h"
 
-G_DEFINE_QUARK(sv - oci - error - quark, sv_oci_error)
+GQuark sv_oci_error_quark(void)
+{
+    return g_quark_from_static_string("sv-oci-error-quark");
+}
 
 gboolean sv_spec_error(GError **error, const char *path, const char *format, ...)
 {
