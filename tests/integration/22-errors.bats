@@ -1,0 +1,234 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What goes wrong while a container is made: told clearly, in time, and nothing is left (A14, A15).
+
+load lib
+
+setup_file() {
+    export BATS_TEST_TIMEOUT=180
+    suite_begin
+}
+teardown_file() { suite_end; }
+setup() { test_begin; }
+teardown() {
+    write_conf
+    test_end
+}
+
+# broken PART...: create of $T/b fails within 30 s, says PART..., is not listed, leaves nothing; then
+# the configuration is put right, and the same id works.
+broken() {
+    new_id c
+    take_snap
+    try timeout -s KILL 30 "${RT[@]}" create --bundle "$T/b" "$ID"
+    echo "stderr: $stderr"
+    assert_refused "$@"
+    [[ $(tail -n 1 <<<"$stderr") == sandvirt:* ]] || fail "no error line: $stderr"
+    assert_eq "$(rt list -q)" ''
+    assert_same_snap
+}
+
+works_again() {
+    write_conf
+    rm -rf "$T/b"
+    mkb "$T/b" echo works
+    run -0 rt run --bundle "$T/b" "$ID"
+    assert_eq "$output" works
+    assert_same_snap
+}
+
+@test "A14: a command that is not there, first container" {
+    take_snap
+    mkb "$T/b" /no/such
+    new_id c
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused 'no such file or directory'
+    assert_eq "$(rt list -q)" ''
+    assert_same_snap
+    mkb "$T/d" echo fine
+    run -0 rt run --bundle "$T/d" "$ID"
+    assert_eq "$output" fine
+}
+
+@test "A14: not found, not executable, a folder; in a pod, by create and by exec" {
+    pod_up errors
+    take_snap
+    mkm "$T/b" nosuch
+    new_id c
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused 'executable file not found in $PATH'
+    jqe "$T/b" '.process.args = ["/etc/origin"]'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused 'ermission denied'
+    jqe "$T/b" '.process.args = ["/etc"]'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused
+    assert_eq "$(rt list -q)" "$POD"
+    assert_same_snap
+    run rt exec "$POD" nosuch
+    assert_refused 'executable file not found in $PATH'
+    run rt exec "$POD" /no/such
+    assert_refused 'no such file or directory'
+    run rt exec "$POD" /etc/origin
+    assert_refused 'ermission denied'
+    assert_same_snap
+    assert_eq "$(state_of "$POD")" running
+    pod_down_all
+}
+
+@test "A14: through conmon, the message reaches the engine" {
+    mkb "$T/b" nosuch
+    new_id c
+    take_snap
+    if cm "$ID" "$T/b"; then
+        run rt start "$ID"
+        assert_refused 'executable file not found in $PATH'
+    else
+        assert_has "$CM_MESSAGE" 'executable file not found in $PATH'
+    fi
+    rt delete --force "$ID"
+    wait_for 5 test ! -d "/proc/$(cat "$T/b/conmon-pidfile")"
+    assert_same_snap
+}
+
+@test "A15: a bind source is missing" {
+    mkb "$T/b" true
+    jqe "$T/b" '.mounts += [{destination: "/data", type: "bind", source: "/no/such/source", options: ["rbind"]}]'
+    broken /no/such/source
+    works_again
+}
+
+@test "A15: the network namespace is missing" {
+    mkb "$T/b" true
+    jqe "$T/b" '(.linux.namespaces[] | select(.type == "network")).path = "/run/netns/nosuch"'
+    broken /run/netns/nosuch
+    works_again
+}
+
+@test "A15: the guest kernel is missing, unreadable, not one" {
+    mkb "$T/b" true
+    write_conf machine.kernel=/no/such/kernel
+    broken /no/such/kernel
+    # QEMU runs as a user of its own.
+    install -m 0600 "$SV_IMAGES/vmlinux" "$WORK/kernel"
+    write_conf "machine.kernel=$WORK/kernel"
+    broken "$WORK/kernel"
+    head -c 100000 /dev/urandom >"$WORK/kernel"
+    chmod 644 "$WORK/kernel"
+    write_conf "machine.kernel=$WORK/kernel" timeouts.boot_ms=5000
+    broken
+    rm "$WORK/kernel"
+    works_again
+}
+
+@test "A15: virtiofsd is missing" {
+    mkb "$T/b" true
+    write_conf hypervisor.virtiofsd=/no/such/virtiofsd
+    broken /no/such/virtiofsd
+    works_again
+}
+
+@test "A15: libvirt is not there" {
+    mkb "$T/b" true
+    write_conf 'hypervisor.uri=qemu+unix:///system?socket=/no/such/libvirt-sock'
+    broken libvirt
+    works_again
+}
+
+@test "A15: the guest is silent: the end of its console is in the message" {
+    mkb "$T/b" true
+    mkdir "$T/initramfs"
+    cp /bin/busybox "$T/initramfs/init-busybox"
+    printf '#!/init-busybox sh\necho the last words of the guest\nwhile :; do /init-busybox sleep 1; done\n' \
+        >"$T/initramfs/init"
+    chmod 755 "$T/initramfs/init"
+    (cd "$T/initramfs" && find . | cpio -o -H newc --quiet) >"$WORK/image"
+    write_conf "machine.image=$WORK/image" timeouts.boot_ms=12000
+    took broken 'last words of the guest'
+    [ "$STATUS" = 0 ]
+    [ "$MS" -lt 25000 ] || fail "took $MS ms"
+    rm "$WORK/image"
+    works_again
+}
+
+@test "A15: the guest ends at once" {
+    mkb "$T/b" true
+    mkdir "$T/initramfs"
+    (cd "$T/initramfs" && find . | cpio -o -H newc --quiet) >"$WORK/image"
+    write_conf "machine.image=$WORK/image"
+    took broken
+    [ "$STATUS" = 0 ]
+    [ "$MS" -lt 25000 ] || fail "took $MS ms: a dead machine is waited for"
+    rm "$WORK/image"
+    works_again
+}
+
+@test "A15: the state folder is read-only, or full" {
+    mkb "$T/b" true
+    mkdir -p "$ROOT"
+    mount -t tmpfs -o ro,size=1m none "$ROOT"
+    new_id c
+    try rt create --bundle "$T/b" "$ID"
+    umount "$ROOT"
+    assert_refused "$ROOT"
+    mount -t tmpfs -o size=1m none "$ROOT"
+    head -c 2097152 /dev/zero >"$ROOT/fill" 2>/dev/null || true
+    try rt create --bundle "$T/b" "$ID"
+    assert_refused 'o space left'
+    rm "$ROOT/fill"
+    run -0 rt run --bundle "$T/b" "$ID"
+    wait_for 5 umount "$ROOT"
+    take_snap
+    works_again
+}
+
+@test "not root: one line, at once" {
+    mkb "$T/b" true
+    try setpriv --reuid 65534 --regid 65534 --clear-groups "${RT[@]}" create --bundle "$T/b" "x$N"
+    assert_refused root
+    assert_eq "$(grep -c . <<<"$stderr")" 1
+}
+
+@test "a mount namespace that libvirt does not see is refused" {
+    mkb "$T/b" true
+    new_id c
+    take_snap
+    try timeout -s KILL 30 unshare --mount --propagation private "${RT[@]}" create --bundle "$T/b" "$ID"
+    assert_refused namespace
+    assert_same_snap
+}
+
+@test "without a launcher: a warning, and it works" {
+    launcher_stop
+    mkb "$T/b" echo alone
+    new_id c
+    run --separate-stderr rt run --bundle "$T/b" "$ID"
+    launcher_start
+    assert_status 0
+    assert_eq "$output" alone
+    assert_has "$stderr" launcher
+}
+
+@test "a wrong key, a wrong value: file, line and key are named" {
+    mkb "$T/b" true
+    new_id c
+    write_conf machine.nosuchkey=1
+    try rt create --bundle "$T/b" "$ID"
+    assert_refused "$CONF" nosuchkey
+    write_conf machine.memory_mib=lots
+    try rt create --bundle "$T/b" "$ID"
+    assert_refused "$CONF" memory_mib lots
+    run "$SANDVIRT" --config /no/such/file --root "$ROOT" list
+    assert_refused /no/such/file
+}
+
+@test "a hook that fails, or that takes too long, fails the create" {
+    mkb "$T/b" true
+    jqe "$T/b" '.hooks.createRuntime = [{path: "/bin/sh", args: ["sh", "-c", "echo hook says no >&2; exit 3"]}]'
+    broken hook
+    jqe "$T/b" '.hooks.createRuntime = [{path: "/bin/sleep", args: ["sleep", "50"], timeout: 1}]'
+    broken hook
+    jqe "$T/b" '.hooks.createRuntime = [{path: "/no/such/hook"}]'
+    broken /no/such/hook
+    works_again
+}
