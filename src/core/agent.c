@@ -85,6 +85,7 @@ static void on_hello(const ProtobufCMessage *reply, const GError *error, gpointe
 {
     SvAgent *agent = user_data;
     if (error) {
+        /* CLOSED: on_closed tells, or @agent is freed */
         if (!sv_error_is(error, SV_ERR_CLOSED))
             agent_lost(agent, error);
         return;
@@ -158,6 +159,10 @@ gboolean sv_agent_is_ready(const SvAgent *agent)
 void sv_agent_call(SvAgent *agent, const char *method, const ProtobufCMessage *message,
     const ProtobufCMessageDescriptor *type, guint timeout_ms, SvCallDone done, gpointer user_data)
 {
+    if (!agent) {
+        sv_conn_refuse(done, user_data);
+        return;
+    }
     sv_conn_call(
         agent->conn, SV_SERVICE_AGENT, method, message, type, timeout_ms, -1, done, user_data);
 }

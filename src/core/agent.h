@@ -33,7 +33,7 @@ void sv_agent_free(SvAgent *agent);
 int sv_agent_fd(const SvAgent *agent);
 gboolean sv_agent_is_ready(const SvAgent *agent);
 
-/* As sv_conn_call. An agent that is not connected any more: SV_ERR_CLOSED. */
+/* As sv_conn_call. An agent that is not connected any more, or NULL: SV_ERR_CLOSED. */
 void sv_agent_call(SvAgent *agent, const char *method, const ProtobufCMessage *message,
     const ProtobufCMessageDescriptor *type, guint timeout_ms, SvCallDone done, gpointer user_data);
 void sv_agent_acknowledge(SvAgent *agent, guint32 stream);

@@ -12,6 +12,9 @@
 
 /* How many bytes are read or frames dispatched before other sources of the loop get their turn. */
 #define INPUT_BUDGET (1024u * 1024)
+/* While more than this waits to be written nothing is read: a peer that asks and does not take the
+ * answers (a hostile guest) costs no more memory than this. */
+#define QUEUE_MAX (8u * 1024 * 1024)
 
 typedef struct {
     GBytes *bytes;
@@ -33,6 +36,7 @@ struct SvConn {
     int refs;
     int fd;
     gboolean closed, freed;
+    gboolean deaf; /* the peer takes nothing any more; what it said before is still read */
     guint32 next_stream;
     const SvConnHandlers *handlers;
     gpointer user_data;
@@ -73,6 +77,12 @@ static void call_free(gpointer data)
 static gboolean on_input(gint fd, GIOCondition condition, gpointer user_data);
 static gboolean on_output(gint fd, GIOCondition condition, gpointer user_data);
 
+static void conn_watch_input(SvConn *conn)
+{
+    if (!conn->in_source)
+        conn->in_source = g_unix_fd_add(conn->fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_input, conn);
+}
+
 SvConn *sv_conn_new(int fd, guint32 first_stream, guint32 max_payload,
     const SvConnHandlers *handlers, gpointer user_data)
 {
@@ -86,21 +96,68 @@ SvConn *sv_conn_new(int fd, guint32 first_stream, guint32 max_payload,
     conn->calls = g_hash_table_new_full(NULL, NULL, NULL, call_free);
     g_queue_init(&conn->out);
     sv_fd_set_nonblock(fd, TRUE);
-    conn->in_source = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_input, conn);
+    conn_watch_input(conn);
     return conn;
+}
+
+static void conn_drop_output(SvConn *conn)
+{
+    if (conn->out_source)
+        g_source_remove(conn->out_source);
+    conn->out_source = 0;
+    g_queue_clear_full(&conn->out, outgoing_free);
+    conn->queued = 0;
+}
+
+/* The smallest frames cost what they are kept in. */
+static gboolean conn_is_full(const SvConn *conn)
+{
+    return conn->queued + 128 * (gsize)g_queue_get_length((GQueue *)&conn->out) > QUEUE_MAX;
 }
 
 static void conn_stop(SvConn *conn)
 {
     if (conn->in_source)
         g_source_remove(conn->in_source);
-    if (conn->out_source)
-        g_source_remove(conn->out_source);
-    conn->in_source = conn->out_source = 0;
-    g_queue_clear_full(&conn->out, outgoing_free);
-    conn->queued = 0;
+    conn->in_source = 0;
+    conn_drop_output(conn);
     if (conn->fd >= 0)
         sv_fd_close(sv_fd_steal(&conn->fd));
+}
+
+/* ---- calls that have no connection (any more) */
+
+typedef struct {
+    SvCallDone done;
+    gpointer user_data;
+} Refused;
+
+static gboolean on_refused(gpointer user_data)
+{
+    g_autofree Refused *refused = user_data;
+    g_autoptr(GError) error =
+        g_error_new_literal(SV_RPC_ERROR, SV_ERR_CLOSED, "the connection is closed");
+    refused->done(NULL, error, refused->user_data);
+    return G_SOURCE_REMOVE;
+}
+
+void sv_conn_refuse(SvCallDone done, gpointer user_data)
+{
+    if (!done)
+        return;
+    Refused *refused = g_new0(Refused, 1);
+    refused->done = done;
+    refused->user_data = user_data;
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_refused, refused, NULL);
+}
+
+static void refuse_all(SvConn *conn)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, conn->calls);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        sv_conn_refuse(((Call *)value)->done, ((Call *)value)->user_data);
 }
 
 void sv_conn_free(SvConn *conn)
@@ -114,6 +171,7 @@ void sv_conn_free(SvConn *conn)
         g_source_remove(conn->close_source);
     conn->close_source = 0;
     g_clear_error(&conn->close_error);
+    refuse_all(conn);
     g_clear_pointer(&conn->calls, g_hash_table_destroy);
     g_clear_pointer(&conn->reader, sv_frame_reader_free);
     g_clear_pointer(&conn->scanner, sv_sync_scanner_free);
@@ -218,7 +276,7 @@ static GError *peer_gone(int errsv)
 
 /* ---- output */
 
-static gboolean conn_flush(SvConn *conn)
+static void conn_flush(SvConn *conn)
 {
     while (!g_queue_is_empty(&conn->out)) {
         Outgoing *out = g_queue_peek_head(&conn->out);
@@ -230,23 +288,26 @@ static gboolean conn_flush(SvConn *conn)
             if (errno == EINTR)
                 continue;
             if (errno == EAGAIN)
-                return TRUE;
-            conn_close(conn, peer_gone(errno));
-            return FALSE;
+                return;
+            /* Its end is seen by reading, after all that it said before (an exit, for one). */
+            conn->deaf = TRUE;
+            conn_drop_output(conn);
+            conn_watch_input(conn);
+            return;
         }
         out->done += (gsize)n;
         conn->queued -= (gsize)n;
         if (out->done == len)
             outgoing_free(g_queue_pop_head(&conn->out));
     }
-    return TRUE;
 }
 
 static gboolean on_output(gint fd, GIOCondition condition, gpointer user_data)
 {
     SvConn *conn = user_data;
-    if (!conn_flush(conn))
-        return G_SOURCE_REMOVE; /* conn_stop has removed it */
+    conn_flush(conn);
+    if (!conn_is_full(conn))
+        conn_watch_input(conn);
     if (!g_queue_is_empty(&conn->out))
         return G_SOURCE_CONTINUE;
     conn->out_source = 0;
@@ -255,18 +316,24 @@ static gboolean on_output(gint fd, GIOCondition condition, gpointer user_data)
 
 static void conn_queue(SvConn *conn, GBytes *bytes, int pass_fd)
 {
-    if (conn->closed) {
+    if (conn->closed || conn->deaf) {
         g_bytes_unref(bytes);
         return;
     }
     Outgoing *out = g_new0(Outgoing, 1);
     out->bytes = bytes;
     out->fd = pass_fd >= 0 ? fcntl(pass_fd, F_DUPFD_CLOEXEC, 3) : -1;
+    if (pass_fd >= 0 && out->fd < 0) {
+        conn_close(conn, peer_gone(errno));
+        outgoing_free(out);
+        return;
+    }
     conn->queued += g_bytes_get_size(bytes);
     g_queue_push_tail(&conn->out, out);
     if (conn->out_source)
         return;
-    if (conn_flush(conn) && !g_queue_is_empty(&conn->out))
+    conn_flush(conn);
+    if (!g_queue_is_empty(&conn->out))
         conn->out_source = g_unix_fd_add(conn->fd, G_IO_OUT, on_output, conn);
 }
 
@@ -298,22 +365,14 @@ static gboolean on_call_timeout(gpointer user_data)
     return G_SOURCE_REMOVE;
 }
 
-static gboolean on_call_closed(gpointer user_data)
-{
-    Call *call = user_data;
-    SvConn *conn = call->conn;
-    call->timer = 0;
-    conn->refs++;
-    g_autoptr(GError) error = peer_gone(0);
-    call_finish(conn, call, NULL, error);
-    conn_unref(conn);
-    return G_SOURCE_REMOVE;
-}
-
 void sv_conn_call(SvConn *conn, const char *service, const char *method,
     const ProtobufCMessage *message, const ProtobufCMessageDescriptor *type, guint timeout_ms,
     int pass_fd, SvCallDone done, gpointer user_data)
 {
+    if (conn->closed && !conn->close_source) {
+        sv_conn_refuse(done, user_data);
+        return;
+    }
     Call *call = g_new0(Call, 1);
     call->conn = conn;
     call->stream = conn->next_stream;
@@ -323,9 +382,7 @@ void sv_conn_call(SvConn *conn, const char *service, const char *method,
     call->done = done;
     call->user_data = user_data;
     g_hash_table_insert(conn->calls, GUINT_TO_POINTER(call->stream), call);
-    if (conn->closed && !conn->close_source)
-        call->timer = g_idle_add(on_call_closed, call);
-    else if (timeout_ms)
+    if (timeout_ms)
         call->timer = g_timeout_add(timeout_ms, on_call_timeout, call);
     conn_queue(conn,
         sv_message_request(call->stream, service, method, message, (gint64)timeout_ms * 1000000),
@@ -438,8 +495,10 @@ static gboolean on_input(gint fd, GIOCondition condition, gpointer user_data)
     SvConn *conn = user_data;
     gsize budget = INPUT_BUDGET;
     conn->refs++;
-    while (!conn->closed && read_some(conn, &budget))
+    while (!conn->closed && !conn_is_full(conn) && read_some(conn, &budget))
         ;
+    if (!conn->closed && conn_is_full(conn))
+        conn->in_source = 0; /* on_output comes back to it */
     gboolean keep = conn->in_source != 0;
     conn_unref(conn);
     return keep ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;

@@ -24,7 +24,8 @@ typedef struct {
  * @max_payload: longest frame accepted. @handlers: static. */
 SvConn *sv_conn_new(int fd, guint32 first_stream, guint32 max_payload,
     const SvConnHandlers *handlers, gpointer user_data) G_GNUC_WARN_UNUSED_RESULT;
-/* Closes; pending calls are dropped without their done. Safe inside handlers. NULL is fine. */
+/* Closes; pending calls get SV_ERR_CLOSED from the loop's next turn, when @conn and its owner may be
+ * gone: their done looks at nothing but what it owns then. Safe inside handlers. NULL is fine. */
 void sv_conn_free(SvConn *conn);
 /* From now on other handlers get what comes (an accepted connection has told what it is). */
 void sv_conn_set_handlers(SvConn *conn, const SvConnHandlers *handlers, gpointer user_data);
@@ -40,6 +41,8 @@ typedef void (*SvCallDone)(const ProtobufCMessage *reply, const GError *error, g
 void sv_conn_call(SvConn *conn, const char *service, const char *method,
     const ProtobufCMessage *message, const ProtobufCMessageDescriptor *type, guint timeout_ms,
     int pass_fd, SvCallDone done, gpointer user_data);
+/* What such a call gets when there is no connection for it: SV_ERR_CLOSED, from the loop's next turn. */
+void sv_conn_refuse(SvCallDone done, gpointer user_data);
 void sv_conn_reply(SvConn *conn, guint32 stream, const ProtobufCMessage *message);
 void sv_conn_reply_error(SvConn *conn, guint32 stream, const GError *error);
 /* Queues a ready frame. Takes @frame. */
