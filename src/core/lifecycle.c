@@ -6,10 +6,7 @@
 #include "base/names.h"
 #include <string.h>
 
-GQuark sv_core_error_quark(void)
-{
-    return g_quark_from_static_string("sv-core-error-quark");
-}
+SV_DEFINE_ERROR_QUARK(core)
 
 /* Internal names, in the record. OCI has "created" for READY and none for GONE. */
 static const char *const state_names[SV_N_STATES] = {

@@ -4,10 +4,7 @@
 
 #include "oci/spec-private.h"
 
-GQuark sv_oci_error_quark(void)
-{
-    return g_quark_from_static_string("sv-oci-error-quark");
-}
+SV_DEFINE_ERROR_QUARK(oci)
 
 gboolean sv_spec_error(GError **error, const char *path, const char *format, ...)
 {
