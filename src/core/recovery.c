@@ -270,6 +270,12 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
         machine_is_gone(sandbox, SV_CAUSE_DOMAIN_CRASHED);
         return;
     }
+    if (sandbox->record_lost) {
+        sandbox->machine = SV_MACHINE_UP;
+        sv_recovery_finish(sandbox);
+        sv_machine_kill(sandbox, SV_CAUSE_AGENT_LOST);
+        return;
+    }
     sandbox->record->suspended = status->suspended;
     if (!status->suspended) {
         ask_agent(sandbox);
@@ -300,15 +306,33 @@ static void on_connected(SvHv *hv, const GError *error, gpointer user_data)
     hv->ops->status(hv, on_status, sandbox);
 }
 
+static gboolean has_containers(const SvSandbox *sandbox)
+{
+    g_autoptr(GPtrArray) records = sv_record_list(sandbox->paths->root, NULL, NULL);
+    for (guint i = 0; records && i < records->len; i++)
+        if (g_strcmp0(((SvRecord *)records->pdata[i])->sandbox, sandbox->paths->sandbox) == 0)
+            return TRUE;
+    return FALSE;
+}
+
 void sv_sandbox_recover(SvSandbox *sandbox, SvDone done, gpointer user_data)
 {
     g_autoptr(GError) error = NULL;
     sandbox->record = sv_sandbox_record_load(sandbox->paths, &error);
-    if (!sandbox->record) {
-        /* Damaged: nothing of it can be trusted, but the containers' own records are asked for. */
-        gboolean missing = sv_error_is(error, SV_ERR_NOT_FOUND);
-        sv_answer_later(done, missing ? NULL : error, user_data);
+    if (!sandbox->record && sv_error_is(error, SV_ERR_NOT_FOUND) && !has_containers(sandbox)) {
+        sv_answer_later(done, NULL, user_data);
         return;
+    }
+    if (!sandbox->record) {
+        g_warning("sandbox %s: its record is lost: its machine, if there is one, is ended: %s",
+            sandbox->paths->sandbox, error->message);
+        g_clear_error(&error);
+        if (!sv_sandbox_make_record(sandbox, &error)) {
+            sv_answer_later(done, error, user_data);
+            return;
+        }
+        /* The channel's token is lost with it: nobody can speak with the agent any more. */
+        sandbox->record->started = sandbox->record_lost = TRUE;
     }
     sandbox->recovering = sandbox->word_wanted = TRUE;
     sandbox->recovered = (SvWaiter){done, user_data};

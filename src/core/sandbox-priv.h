@@ -109,7 +109,9 @@ struct SvSandbox {
     guint64 netns; /* inode of the pod's network namespace, 0 */
     guint metadata_idle, idle_source;
     guint hooks_running;
+    GArray *settle_waiters; /* SvWaiter */
     gboolean recovering;
+    gboolean record_lost; /* by a fault of the disk: only an end is possible */
     gboolean word_wanted; /* the agent of a former monitor's machine has not spoken yet */
     SvWaiter recovered;
 };
@@ -118,6 +120,8 @@ struct SvSandbox {
 SvContainer *sv_sandbox_find(SvSandbox *sandbox, const char *id, GError **error);
 /* Of SvContainer, as they are now: for loops in which some may go. (transfer full) */
 GPtrArray *sv_sandbox_containers(SvSandbox *sandbox);
+/* A new record with a token of its own. */
+gboolean sv_sandbox_make_record(SvSandbox *sandbox, GError **error);
 gboolean sv_sandbox_save(SvSandbox *sandbox, GError **error);
 void sv_sandbox_touch(SvSandbox *sandbox); /* metadata of the domain, coalesced */
 void sv_sandbox_check_idle(SvSandbox *sandbox);

@@ -24,6 +24,7 @@ SvSandbox *sv_sandbox_new(const SvConfig *config, SvPaths *paths, const SvDriver
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)sv_container_free);
     sandbox->processes = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)sv_process_free);
     sandbox->up_tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
+    sandbox->settle_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
     sandbox->down_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
     sandbox->qemu_pidfd = sandbox->share_pidfd = -1;
     return sandbox;
@@ -43,6 +44,7 @@ void sv_sandbox_free(SvSandbox *sandbox)
     g_hash_table_destroy(sandbox->containers);
     g_array_unref(sandbox->up_tickets);
     g_array_unref(sandbox->down_waiters);
+    g_array_unref(sandbox->settle_waiters);
     g_clear_error(&sandbox->up_error);
     sv_agent_free(sandbox->agent);
     if (sandbox->hv)
@@ -189,10 +191,31 @@ gboolean sv_sandbox_is_idle(const SvSandbox *sandbox)
     return sv_sandbox_live_containers(sandbox) == 0 && !has_shims(sandbox);
 }
 
+static gboolean is_settled(const SvSandbox *sandbox)
+{
+    GHashTableIter iter;
+    gpointer value;
+    if (sandbox->recovering || sandbox->up || sandbox->down || sandbox->hooks_running)
+        return FALSE;
+    g_hash_table_iter_init(&iter, sandbox->containers);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (((SvContainer *)value)->stop || ((SvContainer *)value)->create)
+            return FALSE;
+    return TRUE;
+}
+
+void sv_sandbox_settle(SvSandbox *sandbox, SvDone done, gpointer user_data)
+{
+    sv_waiters_add(sandbox->settle_waiters, done, user_data);
+    sv_sandbox_check_idle(sandbox);
+}
+
 static gboolean on_idle(gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
     sandbox->idle_source = 0;
+    if (is_settled(sandbox))
+        sv_waiters_answer(sandbox->settle_waiters, NULL);
     if (sv_sandbox_is_idle(sandbox))
         sandbox->handlers->idle(sandbox, sandbox->user_data);
     return G_SOURCE_REMOVE;
@@ -206,7 +229,7 @@ void sv_sandbox_check_idle(SvSandbox *sandbox)
 
 /* ---- register */
 
-static gboolean make_record(SvSandbox *sandbox, GError **error)
+gboolean sv_sandbox_make_record(SvSandbox *sandbox, GError **error)
 {
     guint8 token[SV_SYNC_ID_LEN];
     if (getrandom(token, sizeof token, 0) != sizeof token) {
@@ -289,7 +312,7 @@ gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterReq
     g_autoptr(SvPod) pod = sv_pod_from_spec(spec, request->container_id, error);
     if (!pod)
         return FALSE;
-    if (!sandbox->record && !make_record(sandbox, error))
+    if (!sandbox->record && !sv_sandbox_make_record(sandbox, error))
         return FALSE;
 
     SvRecord *record = sv_record_new(request->container_id);

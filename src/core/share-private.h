@@ -2,7 +2,7 @@
 /* What share.c and share-bind.c have in common. */
 #pragma once
 
-#include <glib.h>
+#include "core/paths.h"
 
 G_BEGIN_DECLS
 
@@ -19,5 +19,8 @@ gboolean sv_share_umount_all(GPtrArray *mounts, gboolean lazy, GPtrArray *busy, 
     G_GNUC_WARN_UNUSED_RESULT;
 /* Takes @error; keeps the first. */
 void sv_share_keep_error(GError **first, GError *error);
+
+/* RUN/.box/HASH/owner, for sv_share_owner. */
+gboolean sv_share_write_owner(const SvPaths *paths, GError **error);
 
 G_END_DECLS

@@ -210,6 +210,11 @@ static void do_exec_start(SvClient *client, guint32 stream, const ProtobufCMessa
     sv_exec_start(client->sandbox, (const Sandvirt__V1__ExecStartRequest *)message, on_done, due);
 }
 
+static void do_settle(SvClient *client, guint32 stream, const ProtobufCMessage *message)
+{
+    sv_sandbox_settle(client->sandbox, on_done, due_new(client, stream));
+}
+
 static void do_watch(SvClient *client, guint32 stream, const ProtobufCMessage *message)
 {
     client->watching = TRUE;
@@ -230,6 +235,7 @@ static const Method methods[] = {
     {"Ps", &sandvirt__v1__ps_request__descriptor, do_ps},
     {"ExecPrepare", &sandvirt__v1__exec_prepare_request__descriptor, do_exec_prepare},
     {"ExecStart", &sandvirt__v1__exec_start_request__descriptor, do_exec_start},
+    {"Settle", &sandvirt__v1__empty__descriptor, do_settle},
     {"Watch", &sandvirt__v1__empty__descriptor, do_watch},
 };
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "conf/config.h"
 #include "hypervisor/driver.h"
+#include "monitor/gc.h"
 #include "monitor/server.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 typedef struct {
     char *root, *sandbox, *config;
-    gboolean debug;
+    gboolean debug, gc, dry_run;
     int ready_fd;
 } Options;
 
@@ -37,13 +38,15 @@ static gboolean parse_options(int *argc, char ***argv, Options *options, GError 
         {"config", 0, 0, G_OPTION_ARG_FILENAME, &options->config, "configuration file", "FILE"},
         {"debug", 0, 0, G_OPTION_ARG_NONE, &options->debug, "log more", NULL},
         {"ready-fd", 0, 0, G_OPTION_ARG_INT, &options->ready_fd, "told when it listens", "FD"},
+        {"gc", 0, 0, G_OPTION_ARG_NONE, &options->gc, "remove what was left, and end", NULL},
+        {"dry-run", 0, 0, G_OPTION_ARG_NONE, &options->dry_run, "with --gc: only list", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
-    if (options->root && options->sandbox)
+    if (options->root && (options->sandbox || options->gc))
         return TRUE;
     g_set_error_literal(error, SV_BASE_ERROR, SV_ERR_INVALID, "--root and --sandbox are needed");
     return FALSE;
@@ -138,6 +141,17 @@ static gboolean run(Options *options, GError **error)
     return TRUE;
 }
 
+static gboolean run_gc(const Options *options, GError **error)
+{
+    const SvConfig *config = sv_config_load(options->config, error);
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    if (!config)
+        return FALSE;
+    gboolean ok = sv_gc(config, options->config, options->root, self, options->dry_run, error);
+    sv_config_unref(config);
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
@@ -148,7 +162,7 @@ int main(int argc, char **argv)
     umask(077);
     if (!parse_options(&argc, &argv, &options, &error) ||
         !sv_log_init("sandvirt-monitor", options.debug, NULL, SV_LOG_TEXT, TRUE, &error) ||
-        !run(&options, &error)) {
+        !(options.gc ? run_gc(&options, &error) : run(&options, &error))) {
         tell_ready(&options, error);
         g_printerr("sandvirt-monitor: %s\n", error->message);
         return sv_error_is(error, SV_ERR_BUSY) ? 3 : 1;
