@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/fd.h"
-#include "base/process.h"
 #include "cli/foreground.h"
 #include "cli/netns.h"
 #include "cli/process-json.h"
@@ -99,16 +98,13 @@ static gboolean start(Exec *exec, GError **error)
     return FALSE;
 }
 
-/* The namespace of the container's shim, which must still be that process. */
 static int container_netns(const SvRecord *record, GError **error)
 {
-    g_autofree char *path = g_strdup_printf("/proc/%d/ns/net", (int)record->shim_pid);
-    g_auto(SvFd) fd = record->shim_pid > 1 ? sv_netns_open(path, NULL) : -1;
+    int fd = sv_netns_of_container(record);
 
-    if (fd >= 0 && sv_process_is(record->shim_pid, record->shim_start, record->boot_id))
-        return sv_fd_steal(&fd);
-    g_set_error(error, SV_CLI_ERROR, SV_ERR_STATE, "cannot exec in a stopped container");
-    return -1;
+    if (fd < 0)
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_STATE, "cannot exec in a stopped container");
+    return fd;
 }
 
 static gboolean run(Exec *exec, SvCli *cli, const Options *opts, JsonNode *process, GError **error)

@@ -217,6 +217,10 @@ gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, g
         !sv_target_connect(&created->target, cli, error) ||
         !register_container(created, cli, options, id, bundle, &args.handle, error))
         return FALSE;
+    /* An entry without a path is a new namespace for the first container of a pod, the pod's for others. */
+    if (args.new_netns)
+        args.netns_fd = netns = sv_netns_of_sandbox(cli->root, created->target.paths->sandbox);
+    args.new_netns = args.new_netns && netns < 0;
     if (make_ready(created, cli, options, &args, error))
         return TRUE;
     roll_back(created, id);
