@@ -161,6 +161,28 @@ static void test_markdown(void)
     g_assert_nonnull(strstr(text, "| from | created |"));
 }
 
+/* docs/architecture.md carries the table between two marks; SV_REGENERATE=1 writes it. */
+static void test_document(void)
+{
+    const char *begin = "<!-- lifecycle -->\n", *end = "<!-- /lifecycle -->";
+    g_autofree char *table = sv_lifecycle_markdown();
+    g_autofree char *path = g_build_filename(SV_SOURCE_ROOT, "docs/architecture.md", NULL);
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    char *from = strstr(text, begin), *to = strstr(text, end);
+    g_assert_true(from && to && from < to);
+    from += strlen(begin);
+    g_autofree char *head = g_strndup(text, (gsize)(from - text));
+    g_autofree char *there = g_strndup(from, (gsize)(to - from));
+    if (g_getenv("SV_REGENERATE")) {
+        g_autofree char *all = g_strconcat(head, table, to, NULL);
+        g_assert_true(g_file_set_contents(path, all, -1, NULL));
+        return;
+    }
+    g_assert_cmpstr(there, ==, table);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -171,5 +193,6 @@ int main(int argc, char **argv)
     g_test_add_func("/lifecycle/verb-messages", test_verb_messages);
     g_test_add_func("/lifecycle/names", test_names);
     g_test_add_func("/lifecycle/markdown", test_markdown);
+    g_test_add_func("/lifecycle/document", test_document);
     return g_test_run();
 }
