@@ -25,7 +25,7 @@ typedef struct {
     SvReaper *reaper;
     SvUevents *uevents;
     SvModules *modules;
-    char *crun; /* path to run it by */
+    char *crun; /* path to run it by; once started */
     GHashTable *processes; /* handle -> SvProcess, owned */
     GHashTable *containers; /* id -> SvContainer, owned */
 
@@ -33,6 +33,7 @@ typedef struct {
     guint32 next_stream; /* even: requests of the agent */
     GHashTable *unanswered; /* stream -> event in this session */
 
+    gboolean started; /* all of the start is done */
     gboolean set_up;
     guint32 grace_ms; /* TERM to KILL when the machine is asked to power off */
     gboolean shutting_down;

@@ -5,7 +5,7 @@
 
 #include "agent/boot.h"
 #include "agent/container.h"
-#include "agent/crun.h"
+#include "agent/late.h"
 #include "agent/port.h"
 #include "agent/power.h"
 #include "agent/process.h"
@@ -18,6 +18,7 @@
 
 #define MODULE_LIST "/etc/sandvirt/modules"
 #define DEFAULT_GRACE_MS 10000
+#define NO_HOST_MS 3000
 
 static gint64 boot_clock_ns(void)
 {
@@ -35,6 +36,12 @@ static void die(const GError *error)
         pause();
 }
 
+static gboolean on_no_host(gpointer user_data)
+{
+    sv_late_begin(user_data);
+    return G_SOURCE_REMOVE;
+}
+
 static void on_port(int fd, gpointer user_data)
 {
     SvAgent *agent = user_data;
@@ -44,6 +51,8 @@ static void on_port(int fd, gpointer user_data)
     agent->channel = sv_channel_new(fd, &sv_service_funcs, agent, &error);
     if (!agent->channel)
         die(error);
+    /* The rest of the start follows the first Hello; a power button must work without one. */
+    g_timeout_add(NO_HOST_MS, on_no_host, agent);
     g_message("ready");
 }
 
@@ -87,11 +96,7 @@ int main(int argc, char **argv)
         die(error);
     set_up(&agent);
     sv_modules_insert(agent.modules, "channel");
-    /* Needs some time of its own, in which the host's side of the port comes up. */
-    sv_boot_rest();
-    agent.crun = sv_crun_prepare();
     sv_port_wait(agent.uevents, on_port, &agent);
-    sv_power_watch_button(&agent);
     g_main_loop_run(agent.loop);
     die(NULL);
     return 1;

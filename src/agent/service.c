@@ -4,6 +4,7 @@
 #include "agent/block.h"
 #include "agent/container.h"
 #include "agent/event.h"
+#include "agent/late.h"
 #include "agent/power.h"
 #include "agent/setup.h"
 #include "rpc/message.h"
@@ -99,7 +100,7 @@ static void hello(SvCall *call)
     sv_call_reply(call, &response.base);
 
     agent->greeted = TRUE;
-    sv_modules_insert_idle(agent->modules, "late");
+    sv_late_begin(agent);
     g_hash_table_iter_init(&iter, agent->processes);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         sv_process_greet(value);
@@ -231,8 +232,8 @@ static void dispatch(SvAgent *agent, const SvRequest *request)
             sv_message_unpack(methods[i].type, request->payload, request->payload_len, &error);
         if (!call->message)
             break;
-        if (methods[i].late)
-            sv_modules_insert(agent->modules, "late");
+        if (methods[i].func != hello)
+            sv_late_finish(agent, methods[i].late);
         methods[i].func(call);
         return;
     }

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* CPUs and memory that come later are put to use: the kernel leaves that to user space. */
+#pragma once
+
+#include "agent/agent.h"
+
+G_BEGIN_DECLS
+
+void sv_hotplug_watch(SvAgent *agent);
+
+G_END_DECLS
