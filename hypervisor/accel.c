@@ -24,6 +24,9 @@
 #define KVM_GROUP "kvm"
 #define MEMORY_MIB 160
 #define MAX_CACHE 4096
+#define MAX_LOG 65536
+/* what the guest says when there is no image to go on with */
+#define LAST_WORDS "Kernel panic"
 
 typedef virConnect AutoConnect;
 static void connect_unref(virConnectPtr conn)
@@ -93,12 +96,13 @@ static SvMachine *make_machine(const SvConfig *config, const char *folder, GErro
     g_autoptr(SvMachine) machine = sv_machine_new();
     if (!sv_config_guest_image(config, &machine->kernel, &machine->initrd, error))
         return NULL;
+    g_clear_pointer(&machine->initrd, g_free);
     machine->name = g_strdup_printf("sandvirt-accel-probe-%d", (int)getpid());
     machine->uuid = g_uuid_string_random();
     machine->title = g_strdup("sandvirt: does KVM run a guest?");
     machine->accel = SV_ACCEL_KVM;
     machine->memory_mib = MEMORY_MIB;
-    machine->cmdline = g_strdup("panic=-1 reboot=t quiet");
+    machine->cmdline = g_strdup("panic=-1 reboot=t quiet console=ttyS0");
     machine->firmware = g_strdup(config->firmware);
     machine->skip_cpu_probe = config->skip_cpu_probe;
     machine->root_ports = 1;
@@ -107,13 +111,12 @@ static SvMachine *make_machine(const SvConfig *config, const char *folder, GErro
     return g_steal_pointer(&machine);
 }
 
-/* TRUE: the guest said something. */
-static gboolean guest_speaks(const char *socket_path, guint deadline_ms)
+/* TRUE: QEMU ended in time. Its end of the socket tells; there is no agent to write to it. */
+static gboolean wait_end(const char *socket_path, guint deadline_ms)
 {
-    char byte = 0;
     gint64 limit = g_get_monotonic_time() + (gint64)deadline_ms * 1000;
     g_auto(SvFd) fd = sv_unix_connect(socket_path, NULL);
-    return fd >= 0 && sv_fd_wait(fd, POLLIN, limit) > 0 && read(fd, &byte, 1) == 1;
+    return fd >= 0 && sv_fd_wait(fd, POLLIN, limit) > 0;
 }
 
 /* FALSE: could not be tried. @reason stays NULL when KVM works. */
@@ -140,10 +143,16 @@ static gboolean try_kvm(const SvConfig *config, const char *folder, char **reaso
         *reason = g_strdup(local->message);
         return TRUE;
     }
-    if (!guest_speaks(machine->agent_socket, config->accel_probe_ms))
-        *reason = g_strdup_printf("%s opens, but no guest came up with it within %u ms", KVM_DEVICE,
-            config->accel_probe_ms);
+    gboolean ended = wait_end(machine->agent_socket, config->accel_probe_ms);
     virDomainDestroy(dom);
+    g_autofree char *log = sv_file_tail(machine->console_log, MAX_LOG);
+    if (ended && strstr(log, LAST_WORDS) != NULL)
+        return TRUE;
+    if (ended)
+        *reason = g_strdup_printf("a machine with KVM ended without a word: %s", log);
+    else
+        *reason = g_strdup_printf("%s opens, but no guest kernel came up with it within %u ms",
+            KVM_DEVICE, config->accel_probe_ms);
     return TRUE;
 }
 

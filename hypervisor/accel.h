@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Which acceleration a machine gets when the configuration says "auto". That /dev/kvm opens and tells
  * its version proves nothing (on a host that is itself a guest the firmware may run and the kernel
- * never): a tiny machine with the guest's own kernel and image is started through libvirt, and KVM is
- * taken when its agent speaks. The answer is kept in RUN_DIR/.accel for this boot of the host. */
+ * never): a tiny machine with the guest's kernel and no image is started through libvirt. Where KVM
+ * works the kernel comes up, finds no image, says so on its console and resets. The answer is kept in
+ * RUN_DIR/.accel for this boot of the host. */
 #pragma once
 
 #include "conf/config.h"
