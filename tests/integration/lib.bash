@@ -34,6 +34,10 @@ suite_begin() {
     # The folder beside it, where the machines' kernels are bound, is then ours too.
     ln -s "$SV_IMAGES" "$WORK/images"
     write_conf
+    # The pods' network namespace, which an engine would make.
+    NETNS=svt-${WORK##*.}
+    export NETNS
+    ip netns add "$NETNS"
     make_base "$BUNDLES/base"
     (cd "$BUNDLES" && "$SANDVIRT" spec)
     launcher_start
@@ -61,6 +65,7 @@ suite_end() {
     pod_down_all
     left=$(snap)
     launcher_stop
+    ip netns del "$NETNS"
     sweep "$WORK"
     if [ -n "$left" ]; then
         echo "left after the last test of the file:" >&2
@@ -112,10 +117,10 @@ test_end() {
 # The ends of everything that may tell why, for a failed test.
 show_logs() {
     local file
-    for file in "$LOG"/* "$RUN"/.box/*/console.log "$RUN"/.box/*/*.log "$T"/*.log; do
+    for file in "$LOG"/* "$RUN"/.box/*/*.log "$T"/*.log; do
         [ -s "$file" ] || continue
         echo "--- end of $file"
-        tail -n 25 "$file" | cut -c1-400 | tr -cd '\11\12\40-\176'
+        tail -n 12 "$file" | cut -c1-400 | tr -cd '\11\12\40-\176'
     done
 }
 
@@ -167,7 +172,7 @@ wait_state() { # ID STATE [SECONDS]
 launcher_start() {
     peer && return 0
     [ -S "$RUN/.sock/launcher" ] && [ -d "/proc/$(cat "$WORK/launcher.pid" 2>/dev/null)" ] && return 0
-    setsid tini -s -- "$SV_BUILD/src/launcher/sandvirt-launcher" --config "$CONF" \
+    setsid tini -s -- "$SV_BUILD/src/launcher/sandvirt-launcher" --config "$CONF" --debug \
         </dev/null >>"$LOG/launcher" 2>&1 3>&- 4>&- &
     echo $! >"$WORK/tini.pid"
     wait_for 10 test -S "$RUN/.sock/launcher"
@@ -216,8 +221,14 @@ jqe() {
     mv "$dir/config.json.new" "$dir/config.json"
 }
 
+# in_netns DIR [NAME]: the bundle's network namespace is that one (default: the pods').
+in_netns() {
+    jqe "$1" '(.linux.namespaces[] | select(.type == "network")).path = $path' --arg path "/run/netns/${2:-$NETNS}"
+}
+
 # member DIR [POD]: makes the bundle one of the pod, as CRI-O does.
 member() {
+    in_netns "$1"
     jqe "$1" '.annotations += {"io.kubernetes.cri-o.ContainerType": "container",
         "io.kubernetes.cri-o.SandboxID": $pod}' --arg pod "${2:-$POD}"
 }
@@ -237,6 +248,7 @@ pod_up() {
     jqe "$BUNDLES/$POD" '.annotations += {"io.kubernetes.cri-o.ContainerType": "sandbox",
         "io.kubernetes.cri-o.SandboxID": $pod, "io.kubernetes.cri-o.Namespace": "space",
         "io.kubernetes.cri-o.KubeName": $pod}' --arg pod "$POD"
+    in_netns "$BUNDLES/$POD"
     rt run --detach --bundle "$BUNDLES/$POD" "$POD" </dev/null >"$LOG/$POD" 2>&1 ||
         fail "the pod does not come up: $(cat "$LOG/$POD")"
 }
