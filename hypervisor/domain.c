@@ -19,8 +19,9 @@ virDomainPtr sv_domain_lookup(virConnectPtr conn, const char *uuid, GError **err
     /* Never touch what is not ours, whatever its uuid is. */
     char *metadata = virDomainGetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, SV_METADATA_NS, 0);
     int code = sv_hv_last_code();
+    gboolean ours = metadata != NULL;
     free(metadata);
-    if (metadata != NULL)
+    if (ours)
         return g_steal_pointer(&dom);
     if (code != VIR_ERR_NO_DOMAIN_METADATA && code != VIR_ERR_NO_DOMAIN)
         sv_hv_set_libvirt_error(error, "read the metadata of the domain");
