@@ -153,9 +153,13 @@ SvGuestSpec *sv_guest_spec_build(
     guest->net_sysctls = g_ptr_array_new_with_free_func(g_free);
     guest->warnings = g_ptr_array_new_with_free_func(g_free);
 
+    /* crun makes no container without one. */
+    if (!process) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "config.json: process: is missing");
+        return NULL;
+    }
     json_object_set_string_member(config, "ociVersion", GUEST_OCI_VERSION);
-    if (process)
-        json_object_set_object_member(config, "process", sv_guest_build_process(process));
+    json_object_set_object_member(config, "process", sv_guest_build_process(process));
     set_root(&build, config);
     if (!sv_guest_build_mounts(&build, config, error) ||
         !sv_guest_build_linux(&build, config, error))

@@ -51,7 +51,8 @@ static const char *join(const char *type, const char *path, gpointer user_data, 
 }
 
 #define JOINING                                                                                    \
-    "{'root':{'path':'r'},'linux':{'namespaces':[{'type':'pid','path':'/proc/7/ns/pid'},"          \
+    "{'root':{'path':'r'},'process':{'args':['a'],'cwd':'/'},"                                     \
+    "'linux':{'namespaces':[{'type':'pid','path':'/proc/7/ns/pid'},"                               \
     "{'type':'network','path':'/proc/7/ns/net'},{'type':'ipc','path':'/proc/7/ns/ipc'}]}}"
 
 static void test_join(void)
