@@ -77,7 +77,7 @@ void sv_event_answered(SvAgent *agent, const SvFrame *frame)
         process = sv_process_lookup(agent, pending->handle);
         if (process) {
             process->exit_acked = TRUE;
-            gone = !sv_container_lookup(agent, process->container_id);
+            gone = process->exec || !sv_container_lookup(agent, process->container_id);
         }
     } else if (pending->container_id) {
         SvContainer *container = sv_container_lookup(agent, pending->container_id);

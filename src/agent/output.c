@@ -157,10 +157,24 @@ SvOutput *sv_output_new(SvChannel *channel, guint32 handle, guint8 stream, int f
     return output;
 }
 
+static gboolean on_leftover(gint fd, GIOCondition condition, gpointer user_data)
+{
+    guint8 waste[16 * 1024];
+    ssize_t n = read(fd, waste, sizeof(waste));
+
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+        return G_SOURCE_CONTINUE;
+    close(fd);
+    return G_SOURCE_REMOVE;
+}
+
 void sv_output_free(SvOutput *output)
 {
     if (!output)
         return;
+    /* A child that the process left behind may still write, and is not to be killed by that. */
+    if (output->ended && output->fd >= 0)
+        g_unix_fd_add(sv_fd_steal(&output->fd), G_IO_IN | G_IO_HUP | G_IO_ERR, on_leftover, NULL);
     sv_channel_forget_waiter(output->channel, &output->waiter);
     close_fd(output);
     sv_ring_clear(&output->ring);
