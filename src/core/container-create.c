@@ -324,28 +324,80 @@ static void create_answer(SvContainer *container, const GError *error)
     sv_answer_later(created.done, error, created.user_data);
 }
 
-static void on_created(SvSequence *seq, const GError *error, gpointer user_data)
+typedef struct {
+    SvWaiter created;
+    GError *error;
+} Failed;
+
+static void on_failed_and_down(const GError *ignored, gpointer user_data)
 {
-    SvContainer *container = user_data;
-    SvSandbox *sandbox = container->sandbox;
-    container->create = NULL;
-    if (!error) {
-        create_answer(container, NULL);
-        if (container->init->status >= 0) /* over before it was started */
-            sv_container_begin_stop(container, SV_CAUSE_EXITED, container->init->status, FALSE);
-        sv_container_update_paused(container);
+    Failed *failed = user_data;
+    failed->created.done(failed->error, failed->created.user_data);
+    g_error_free(failed->error);
+    g_free(failed);
+}
+
+/* Of the last container all callers wait until nothing is left of the machine either. */
+static void answer_when_down(SvContainer *container, const GError *error)
+{
+    GArray *waiters = container->sandbox->down_waiters;
+    g_array_append_vals(waiters, container->delete_waiters->data, container->delete_waiters->len);
+    g_array_set_size(container->delete_waiters, 0);
+    if (!container->created.done)
         return;
-    }
+    Failed *failed = g_new0(Failed, 1);
+    failed->created = container->created;
+    failed->error = g_error_copy(error);
+    container->created.done = NULL;
+    sv_waiters_add(waiters, on_failed_and_down, failed);
+}
+
+/* Nothing is left of the container but its record. */
+static void end_failed(SvContainer *container, const GError *error)
+{
+    SvSandbox *sandbox = container->sandbox;
     g_autoptr(GError) failure = NULL;
     container->record->cause = SV_CAUSE_ROLLED_BACK;
     if (!sv_container_move(container, SV_EVENT_FAILED, &failure))
         g_warning("container %s: %s", container->record->id, failure->message);
+    if (g_hash_table_size(sandbox->containers) == 1)
+        answer_when_down(container, error);
     create_answer(container, error);
     sv_waiters_answer(container->stop_waiters, NULL);
     sv_waiters_answer(container->delete_waiters, NULL);
     sv_container_forget(container);
-    if (g_hash_table_size(sandbox->containers) == 0)
+    if (g_hash_table_size(sandbox->containers) == 0 ||
+        (sandbox->machine == SV_MACHINE_ENDED && sv_sandbox_live_containers(sandbox) == 0))
         sv_machine_down(sandbox);
+}
+
+/* What happened between the record of READY and now. */
+static void catch_up(SvContainer *container)
+{
+    SvSandbox *sandbox = container->sandbox;
+    SvProcess *init = container->init;
+    int status = init->status;
+    if (status >= 0) {
+        init->status = -1;
+        sv_container_init_exited(container, status, container->record->oom);
+    } else if (sandbox->machine == SV_MACHINE_ENDED) {
+        sv_container_begin_stop(container, sandbox->end_cause, -1, FALSE);
+    } else if (init->shim_pidfd < 0) {
+        sv_container_begin_stop(container, SV_CAUSE_SHIM_KILLED, -1, FALSE);
+    }
+    sv_container_update_paused(container);
+}
+
+static void on_created(SvSequence *seq, const GError *error, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    container->create = NULL;
+    if (error) {
+        end_failed(container, error);
+        return;
+    }
+    create_answer(container, NULL);
+    catch_up(container);
 }
 
 void sv_container_create(SvSandbox *sandbox, const Sandvirt__V1__CreateContainerRequest *request,
@@ -374,28 +426,21 @@ void sv_container_create(SvSandbox *sandbox, const Sandvirt__V1__CreateContainer
 
 void sv_container_cancel_create(SvContainer *container, GError *error)
 {
-    if (container->create)
+    if (container->record->state != SV_STATE_CREATING)
+        g_error_free(error); /* READY is recorded: on_created sees what is due */
+    else if (container->create)
         sv_sequence_cancel(container->create, error);
-    else
+    else {
+        /* registered, never created: nothing but the record */
+        end_failed(container, error);
         g_error_free(error);
+    }
 }
 
 void sv_container_abandon(SvSandbox *sandbox, const char *id)
 {
     SvContainer *container = sv_sandbox_find(sandbox, id, NULL);
-    if (!container || container->record->state != SV_STATE_CREATING)
-        return;
-    container->created.done = NULL;
-    if (container->create) {
+    if (container && container->record->state == SV_STATE_CREATING)
         sv_container_cancel_create(
             container, g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "the caller is gone"));
-        return;
-    }
-    /* registered, never created: nothing but the record */
-    g_autoptr(GError) failure = NULL;
-    if (!sv_container_move(container, SV_EVENT_FAILED, &failure))
-        g_warning("container %s: %s", id, failure->message);
-    sv_container_forget(container);
-    if (g_hash_table_size(sandbox->containers) == 0)
-        sv_machine_down(sandbox);
 }

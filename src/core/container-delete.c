@@ -70,6 +70,11 @@ void sv_container_delete(
 {
     g_autoptr(GError) error = NULL;
     SvContainer *container = sv_sandbox_find(sandbox, id, &error);
+    if (!container && force && (sandbox->down || sandbox->down_again) &&
+        g_hash_table_size(sandbox->containers) == 0) {
+        sv_waiters_add(sandbox->down_waiters, done, user_data); /* it was the last one */
+        return;
+    }
     if (!container) {
         sv_answer_later(done, force ? NULL : error, user_data);
         return;
@@ -84,11 +89,8 @@ void sv_container_delete(
     }
     sv_waiters_add(container->delete_waiters, done, user_data);
     if (record->state == SV_STATE_CREATING) {
-        if (container->create)
-            sv_container_cancel_create(container,
-                g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "deleted while creating"));
-        else
-            sv_container_abandon(sandbox, id);
+        sv_container_cancel_create(container,
+            g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "deleted while creating"));
     } else if (record->state == SV_STATE_STOPPED && !container->stop) {
         if (!container->deleting)
             finish(container);

@@ -234,7 +234,6 @@ void sv_exec_abandon(SvSandbox *sandbox, guint32 handle)
     SvProcess *process = g_hash_table_lookup(sandbox->processes, GUINT_TO_POINTER(handle));
     if (!process || !process->exec)
         return;
-    process->started.done = NULL;
     if (process->starting)
         sv_sequence_cancel(process->starting,
             g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "the caller is gone"));
