@@ -7,6 +7,7 @@
 #include "base/process.h"
 
 #include <errno.h>
+#include <gio/gio.h>
 #include <glib-unix.h>
 #include <glib/gstdio.h>
 #include <sched.h>
@@ -130,8 +131,12 @@ static SvHv *driver_open(const SvConfig *config, const char *uuid, const char *n
         flow->hv->ops->start(flow->hv, machine, ignore, NULL);
     }
     sv_fake_set_start_func(flow->hv, on_hv_start, flow);
-    if (flow->on_open)
-        flow->on_open(flow);
+    if (flow->hold_hv)
+        sv_fake_hold(flow->hv, flow->hold_hv);
+    if (flow->fail_hv)
+        sv_fake_fail_call(flow->hv, flow->fail_hv, SV_ERR_BUSY);
+    if (flow->fail_nth)
+        sv_fake_fail_nth(flow->hv, flow->fail_nth, SV_ERR_BUSY);
     return flow->hv;
 }
 
@@ -255,16 +260,30 @@ static GLogWriterOutput log_writer(
     return G_LOG_WRITER_HANDLED;
 }
 
+static void in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+    g_task_return_boolean(task, TRUE);
+}
+
+/* What the loop and the first worker thread make for good does not count as left open. */
+static void warm_up(void)
+{
+    g_autoptr(GTask) task = g_task_new(NULL, NULL, NULL, NULL);
+    g_task_run_in_thread(task, in_thread);
+    FLOW_WAIT(g_task_get_completed(task));
+    flow_settle();
+}
+
 gboolean flow_init(int *argc, char ***argv)
 {
     g_test_init(argc, argv, NULL);
     g_log_set_always_fatal(G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL);
     g_log_set_writer_func(log_writer, NULL, NULL);
     signal(SIGPIPE, SIG_IGN);
-    flow_settle(); /* the loop has made its own descriptors */
     if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return FALSE;
+    warm_up();
     /* no daemon of this host is asked where it mounts */
     return mount("tmpfs", "/run", "tmpfs", 0, NULL) == 0;
 }

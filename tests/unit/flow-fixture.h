@@ -64,7 +64,8 @@ struct FlowFixture {
     GString *changes; /* "a:ready a:running ..." */
     guint idles;
     /* the driver */
-    void (*on_open)(FlowFixture *flow); /* the driver was opened; nullable */
+    const char *hold_hv, *fail_hv; /* operations, from the opening on; nullable */
+    guint fail_nth;
     gboolean exists; /* the machine runs already */
     gboolean no_agent; /* start does not bring an agent */
     FlowProc *qemu; /* nullable: the agent's socket is its */
