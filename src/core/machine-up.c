@@ -41,12 +41,16 @@ static Step *step_new(SvSandbox *sandbox, SvSequence *seq)
     return step;
 }
 
-static void on_accel(SvAccel accel, const char *warning, gpointer user_data)
+static void on_accel(SvAccel accel, const char *reason, const GError *error, gpointer user_data)
 {
     g_autofree Step *step = user_data;
+    if (error) {
+        sv_ticket_fail(step->ticket, g_error_copy(error));
+        return;
+    }
     step->sandbox->accel = accel;
-    if (warning)
-        g_warning("%s", warning);
+    if (reason)
+        g_info("sandbox %s: software emulation: %s", step->sandbox->paths->sandbox, reason);
     sv_ticket_next(step->ticket);
 }
 

@@ -22,9 +22,11 @@ typedef void (*SvReplyDone)(const ProtobufCMessage *reply, const GError *error, 
 typedef struct {
     SvHv *(*open)(const SvConfig *config, const char *uuid, const char *name, SvHvEventFunc func,
         gpointer user_data);
-    /* Resolves acceleration (auto: tries). @done gets the answer on the loop. */
+    /* Resolves acceleration (auto: tries). @done gets the answer on the loop: @reason (nullable) why it
+     * is not what was hoped for, @error when it could not be found out. Both borrowed. */
     void (*resolve_accel)(const SvConfig *config,
-        void (*done)(SvAccel accel, const char *warning, gpointer user_data), gpointer user_data);
+        void (*done)(SvAccel accel, const char *reason, const GError *error, gpointer user_data),
+        gpointer user_data);
 } SvDriver;
 
 typedef struct {

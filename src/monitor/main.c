@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/config.h"
+#include "hypervisor/accel.h"
 #include "hypervisor/driver.h"
 #include "monitor/gc.h"
 #include "monitor/server.h"
@@ -91,15 +92,9 @@ static void on_recovered(const GError *error, gpointer user_data)
     sv_server_serve(monitor->server, monitor->sandbox);
 }
 
-static void resolve_accel(const SvConfig *config,
-    void (*done)(SvAccel accel, const char *warning, gpointer user_data), gpointer user_data)
-{
-    done(config->accel == SV_ACCEL_MODE_KVM ? SV_ACCEL_KVM : SV_ACCEL_TCG, NULL, user_data);
-}
-
 static const SvDriver driver = {
     .open = sv_libvirt_new,
-    .resolve_accel = resolve_accel,
+    .resolve_accel = sv_accel_resolve,
 };
 
 static const SvSandboxHandlers handlers = {

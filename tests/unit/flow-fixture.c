@@ -141,14 +141,15 @@ static SvHv *driver_open(const SvConfig *config, const char *uuid, const char *n
 }
 
 static void driver_accel(const SvConfig *config,
-    void (*done)(SvAccel accel, const char *warning, gpointer user_data), gpointer user_data)
+    void (*done)(SvAccel accel, const char *reason, const GError *error, gpointer user_data),
+    gpointer user_data)
 {
     FlowFixture *flow = g_dataset_get_data(config, "flow");
     if (flow->hold_accel) {
         flow->accel_done = done;
         flow->accel_data = user_data;
     } else {
-        done(SV_ACCEL_TCG, NULL, user_data);
+        done(SV_ACCEL_TCG, NULL, NULL, user_data);
     }
 }
 

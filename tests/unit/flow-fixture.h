@@ -70,7 +70,7 @@ struct FlowFixture {
     gboolean no_agent; /* start does not bring an agent */
     FlowProc *qemu; /* nullable: the agent's socket is its */
     gboolean hold_accel;
-    void (*accel_done)(SvAccel accel, const char *warning, gpointer user_data);
+    void (*accel_done)(SvAccel accel, const char *reason, const GError *error, gpointer user_data);
     gpointer accel_data;
 };
 

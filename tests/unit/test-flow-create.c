@@ -161,7 +161,7 @@ static void let_go(Run *run, const Case *c)
 {
     FlowFixture *flow = run->flow;
     if (c->point == AT_ACCEL)
-        flow->accel_done(SV_ACCEL_TCG, NULL, flow->accel_data);
+        flow->accel_done(SV_ACCEL_TCG, NULL, NULL, flow->accel_data);
     flow->hold_accel = FALSE;
     flow->agent->mute = FALSE;
     if (points[c->point].hv)
