@@ -243,6 +243,18 @@ static gboolean on_agent_timeout(gpointer user_data)
 
 /* ---- libvirt's word */
 
+/* A container that is more than the beginning of a create. */
+static gboolean any_made(const SvSandbox *sandbox)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, sandbox->containers);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (((SvContainer *)value)->record->state != SV_STATE_CREATING)
+            return TRUE;
+    return FALSE;
+}
+
 static void ask_agent(SvSandbox *sandbox)
 {
     g_autoptr(GError) error = NULL;
@@ -266,8 +278,18 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
         ask_agent(sandbox);
         return;
     }
-    if (!status->exists || !status->running) {
+    if (!status->exists) {
         machine_is_gone(sandbox, SV_CAUSE_DOMAIN_CRASHED);
+        return;
+    }
+    if (!status->running || !any_made(sandbox)) {
+        /* Its start was cut off: nobody waits for that guest. The end of the sandbox destroys it. */
+        sandbox->machine = SV_MACHINE_UP;
+        sandbox->word_wanted = FALSE;
+        sandbox->end_cause = SV_CAUSE_DOMAIN_CRASHED;
+        each(sandbox, without_machine, NULL);
+        sv_recovery_finish(sandbox);
+        sv_machine_kill(sandbox, SV_CAUSE_DOMAIN_CRASHED);
         return;
     }
     if (sandbox->record_lost) {
