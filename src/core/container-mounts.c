@@ -2,6 +2,7 @@
 /* What of the host a container sees: classifies the sources of its mounts, binds them into the share,
  * and builds the guest's config.json. */
 #include "core/guestspec.h"
+#include "core/mountpoints.h"
 #include "core/sandbox-priv.h"
 
 #include "base/fd.h"
@@ -16,16 +17,6 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-static gboolean is_bind(const SvSpecMount *mount)
-{
-    if (g_strcmp0(mount->type, "bind") == 0)
-        return TRUE;
-    for (char **option = mount->options; *option; option++)
-        if (g_str_equal(*option, "bind") || g_str_equal(*option, "rbind"))
-            return TRUE;
-    return FALSE;
-}
 
 /* The guest's tmpfs for an engine's /dev/shm, the same for all containers that name that source. */
 static const char *shm_for(
@@ -90,7 +81,7 @@ static SvSourceInfo *classify_all(SvContainer *container, GError **error)
     guint n = container->spec->mounts->len;
     SvSourceInfo *sources = g_new0(SvSourceInfo, n + 1);
     for (guint i = 0; i < n; i++) {
-        if (is_bind(container->spec->mounts->pdata[i]) &&
+        if (sv_spec_mount_is_bind(container->spec->mounts->pdata[i]) &&
             !classify(container, i, &sources[i], error)) {
             sources_free(sources, n);
             return NULL;
@@ -153,6 +144,17 @@ static SvGuestSpec *build(SvContainer *container, GError **error)
     return guest;
 }
 
+/* What the guest's runtime could not make in a root that is read-only for it. */
+static gboolean make_mount_points(SvContainer *container, GError **error)
+{
+    if (!container->spec->root_readonly)
+        return TRUE;
+    SvSourceInfo *sources = classify_all(container, error);
+    gboolean made = sources && sv_mountpoints_make(container->spec, sources, error);
+    sources_free(sources, container->spec->mounts->len);
+    return made;
+}
+
 gboolean sv_container_bind_mounts(SvContainer *container, GError **error)
 {
     SvSandbox *sandbox = container->sandbox;
@@ -162,7 +164,8 @@ gboolean sv_container_bind_mounts(SvContainer *container, GError **error)
         return FALSE;
     for (guint i = 0; i < guest->warnings->len; i++)
         g_warning("container %s: %s", container->record->id, (char *)guest->warnings->pdata[i]);
-    if (!sv_share_bind(sandbox->paths, index, "rootfs", container->spec->root_path, TRUE,
+    if (!make_mount_points(container, error) ||
+        !sv_share_bind(sandbox->paths, index, "rootfs", container->spec->root_path, TRUE,
             container->spec->root_readonly, error))
         return FALSE;
     for (guint i = 0; i < guest->binds->len; i++) {

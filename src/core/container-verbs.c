@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Orders to a live container: start, kill, stop, pause, resume, update, and its statistics. */
+#include "core/guestspec.h"
 #include "core/sandbox-priv.h"
 
 #include "base/names.h"
 
 #include <signal.h>
+#include <string.h>
 
 /* A verb on its way to the agent and back. The container is looked up again: it may have gone. */
 typedef struct {
@@ -289,23 +291,43 @@ static void on_updated(const ProtobufCMessage *reply, const GError *error, gpoin
     verb_end(user_data, error);
 }
 
+/* linux.resources as the guest's runtime takes them. NULL + error. */
+static char *guest_resources(
+    SvContainer *container, const ProtobufCBinaryData *text, GError **error)
+{
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(JsonNode) node =
+        sv_json_parse((const char *)text->data, (gssize)text->len, FALSE, "resources", error);
+    if (!node)
+        return NULL;
+    char *guest =
+        sv_guest_resources(node, container->sandbox->record->vcpus, NULL, warnings, error);
+    for (guint i = 0; i < warnings->len; i++)
+        g_warning("container %s: %s", container->record->id, (char *)warnings->pdata[i]);
+    return guest;
+}
+
 void sv_container_update(SvSandbox *sandbox, const Sandvirt__V1__UpdateContainerRequest *request,
     SvDone done, gpointer user_data)
 {
     g_autoptr(GError) error = NULL;
+    g_autofree char *resources = NULL;
     SvContainer *container = find_for(sandbox, request->container_id, "update", &error);
-    if (container)
-        refuse_suspended(sandbox, "update", &error);
-    if (container && (request->n_device_add || request->n_device_remove))
-        g_set_error_literal(&error, SV_CORE_ERROR, SV_ERR_UNSUPPORTED,
-            "update: adding and removing devices is not supported");
-    if (error) {
+    if (container && !refuse_suspended(sandbox, "update", &error)) {
+        if (request->n_device_add || request->n_device_remove)
+            g_set_error_literal(&error, SV_CORE_ERROR, SV_ERR_UNSUPPORTED,
+                "update: adding and removing devices is not supported");
+        else
+            resources = guest_resources(container, &request->resources, &error);
+    }
+    if (!resources) {
         sv_answer_later(done, error, user_data);
         return;
     }
     Sandvirt__V1__UpdateRequest message = SANDVIRT__V1__UPDATE_REQUEST__INIT;
     message.container_id = container->record->id;
-    message.resources = request->resources;
+    message.resources.data = (guint8 *)resources;
+    message.resources.len = strlen(resources);
     sv_agent_call(sandbox->agent, "Update", &message.base, NULL, sandbox->config->agent_ms,
         on_updated, verb_new(container, done, user_data));
 }
