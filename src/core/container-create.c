@@ -15,10 +15,17 @@
 static gboolean check_netns(SvContainer *container, GError **error)
 {
     SvSandbox *sandbox = container->sandbox;
-    guint64 netns = sv_process_ns_inode(container->init->shim_pid, "net");
+    const SvProcess *init = container->init;
+    guint64 netns = sv_process_ns_inode(init->shim_pid, "net");
+    /* looked at by its pid: it must still be that process */
+    if (init->shim_pidfd < 0 || !netns || !sv_process_is(init->shim_pid, init->shim_start, NULL)) {
+        g_set_error_literal(
+            error, SV_CORE_ERROR, SV_ERR_CANCELLED, "the container's shim has died");
+        return FALSE;
+    }
     if (!sandbox->netns)
         sandbox->netns = netns;
-    if (netns && netns == sandbox->netns)
+    if (netns == sandbox->netns)
         return TRUE;
     g_set_error(error, SV_CORE_ERROR, SV_ERR_PERMISSION,
         "container \"%s\" cannot join sandbox \"%s\": it is in another network namespace",
@@ -30,7 +37,7 @@ static void step_shim(SvSequence *seq, gpointer user_data)
 {
     SvContainer *container = user_data;
     GError *error = NULL;
-    if (!check_netns(container, &error))
+    if (!check_netns(container, &error) || !sv_container_save(container, &error))
         sv_sequence_fail(seq, error);
     else if (container->init->shim)
         sv_sequence_next(seq);
@@ -358,6 +365,7 @@ static void end_failed(SvContainer *container, const GError *error)
     SvSandbox *sandbox = container->sandbox;
     g_autoptr(GError) failure = NULL;
     container->record->cause = SV_CAUSE_ROLLED_BACK;
+    sv_process_kill_shim(container->init); /* there still when not even the first step was begun */
     if (!sv_container_move(container, SV_EVENT_FAILED, &failure))
         g_warning("container %s: %s", container->record->id, failure->message);
     if (g_hash_table_size(sandbox->containers) == 1)
@@ -420,8 +428,6 @@ void sv_container_create(SvSandbox *sandbox, const Sandvirt__V1__CreateContainer
     container->create =
         sv_sequence_start(label, create_steps, SV_SEQUENCE_UNDO, on_created, container);
     sv_process_watch(container->init, (pid_t)request->shim_pid, request->shim_start);
-    if (!sv_container_save(container, &error))
-        sv_container_cancel_create(container, g_steal_pointer(&error));
 }
 
 void sv_container_cancel_create(SvContainer *container, GError *error)

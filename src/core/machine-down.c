@@ -52,12 +52,15 @@ static void step_shutdown(SvSequence *seq, gpointer user_data)
 static void on_destroyed(SvHv *hv, const GError *error, gpointer user_data)
 {
     g_autofree Step *step = user_data;
-    if (!error)
-        step->sandbox->domain_gone = TRUE;
-    if (error)
+    SvSandbox *sandbox = step->sandbox;
+    g_clear_error(&sandbox->down_error);
+    if (error) {
+        sandbox->down_error = g_error_copy(error);
         sv_ticket_fail(step->ticket, g_error_copy(error));
-    else
+    } else {
+        sandbox->domain_gone = TRUE;
         sv_ticket_next(step->ticket);
+    }
 }
 
 static void step_destroy(SvSequence *seq, gpointer user_data)
@@ -118,12 +121,19 @@ static void step_files(SvSequence *seq, gpointer user_data)
         sv_sequence_next(seq);
 }
 
+static gboolean still_runs(const SvSandbox *sandbox)
+{
+    return !sandbox->domain_gone && !sandbox->qemu_gone;
+}
+
 static void step_record(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
     GError *error = NULL;
-    if (g_hash_table_size(sandbox->containers) > 0) {
-        sv_sequence_next(seq); /* their deletes come, and find that the machine has ended */
+    /* The deletes of containers come, and find that the machine has ended; a machine that could not be
+     * ended is not forgotten. */
+    if (g_hash_table_size(sandbox->containers) > 0 || still_runs(sandbox)) {
+        sv_sequence_next(seq);
         return;
     }
     if (sv_file_remove_tree(sandbox->paths->state_dir, &error))
@@ -146,6 +156,7 @@ static const SvStep down_steps[] = {
 static void reset(SvSandbox *sandbox)
 {
     g_clear_pointer(&sandbox->record, sv_sandbox_record_free);
+    g_clear_error(&sandbox->down_error);
     sandbox->machine = SV_MACHINE_NONE;
     sandbox->end_cause = SV_CAUSE_NONE;
     sandbox->domain_gone = sandbox->qemu_gone = sandbox->end_guessed = FALSE;
@@ -166,10 +177,11 @@ static void on_down(SvSequence *seq, const GError *error, gpointer user_data)
     sandbox->machine = SV_MACHINE_ENDED;
     /* A domain that still runs must not be reported as deleted. */
     g_autoptr(GError) failure = NULL;
-    if (error && !sandbox->domain_gone && !sandbox->qemu_gone)
-        g_set_error(&failure, SV_CORE_ERROR, error->code,
+    const GError *cause = sandbox->down_error ? sandbox->down_error : error;
+    if (error && still_runs(sandbox))
+        g_set_error(&failure, SV_CORE_ERROR, cause->code,
             "the machine of sandbox \"%s\" still runs: %s", sandbox->paths->sandbox,
-            error->message);
+            cause->message);
     sv_waiters_answer(sandbox->down_waiters, failure);
     if (g_hash_table_size(sandbox->containers) == 0 && !failure)
         reset(sandbox);

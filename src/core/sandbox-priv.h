@@ -93,7 +93,7 @@ struct SvSandbox {
     SvSequence *up, *down;
     GArray *up_tickets; /* guint64: steps that wait for the machine */
     GArray *down_waiters; /* SvWaiter: deletes that wait for the machine's end */
-    GError *up_error;
+    GError *down_error; /* why the domain could not be destroyed; NULL */
     guint64 domain_ticket; /* step that waits for the end of the domain */
     guint64 agent_ticket; /* step that waits for the agent */
     guint64 share_ticket; /* step that waits for virtiofsd's end */

@@ -45,7 +45,7 @@ void sv_sandbox_free(SvSandbox *sandbox)
     g_array_unref(sandbox->up_tickets);
     g_array_unref(sandbox->down_waiters);
     g_array_unref(sandbox->settle_waiters);
-    g_clear_error(&sandbox->up_error);
+    g_clear_error(&sandbox->down_error);
     sv_agent_free(sandbox->agent);
     if (sandbox->hv)
         sandbox->hv->ops->free(sandbox->hv);
@@ -292,7 +292,15 @@ static gboolean check_register(
             "sandvirt-launcher and the libvirt daemon where the engine's mounts are seen");
         return FALSE;
     }
-    if (sandbox->machine == SV_MACHINE_ENDED || sandbox->machine == SV_MACHINE_ENDING) {
+    gboolean ended = sandbox->machine == SV_MACHINE_ENDED || sandbox->machine == SV_MACHINE_ENDING;
+    if (ended && g_hash_table_size(sandbox->containers) == 0) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_BUSY,
+            "the former machine of sandbox \"%s\" has not ended yet%s%s", sandbox->paths->sandbox,
+            sandbox->down_error ? ": " : "",
+            sandbox->down_error ? sandbox->down_error->message : "");
+        return FALSE;
+    }
+    if (ended) {
         g_set_error(error, SV_CORE_ERROR, SV_ERR_NOT_RUNNING,
             "the machine of sandbox \"%s\" has ended (%s): delete its containers first",
             sandbox->paths->sandbox, sv_cause_name(sandbox->end_cause));
@@ -335,6 +343,8 @@ gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterReq
     if (!sv_sandbox_save(sandbox, error) ||
         !sv_record_create(record, sandbox->paths->root, error)) {
         sv_container_forget(container);
+        if (g_hash_table_size(sandbox->containers) == 0)
+            sv_machine_down(sandbox);
         return FALSE;
     }
     *handle = record->handle;
