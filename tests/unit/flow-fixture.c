@@ -80,6 +80,14 @@ void flow_assert_failed(FlowAnswer *answer, SvErr code, const char *text)
 
 /* ---- the driver */
 
+static void write_file(const char *path, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    g_file_set_contents(path, text, -1, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(g_chmod(path, 0644), ==, 0);
+}
+
 static void on_shutdown(gpointer user_data)
 {
     FlowFixture *flow = user_data;
@@ -109,6 +117,8 @@ static void on_hv_start(SvHv *hv, const SvMachine *machine, gpointer user_data)
     FlowFixture *flow = user_data;
     g_assert_cmpstr(machine->name, ==, flow->paths->domain_name);
     g_assert_cmpstr(machine->agent_socket, ==, flow->paths->agent_socket);
+    if (flow->console)
+        write_file(flow->paths->console_log, flow->console);
     if (!flow->no_agent)
         bring_agent(flow);
 }
@@ -296,14 +306,6 @@ static guint count_fds(void)
     while (g_dir_read_name(dir))
         n++;
     return n;
-}
-
-static void write_file(const char *path, const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    g_file_set_contents(path, text, -1, &error);
-    g_assert_no_error(error);
-    g_assert_cmpint(g_chmod(path, 0644), ==, 0);
 }
 
 static void write_config(FlowFixture *flow, const char *conf)

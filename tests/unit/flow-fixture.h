@@ -68,6 +68,7 @@ struct FlowFixture {
     guint fail_nth;
     gboolean exists; /* the machine runs already */
     gboolean no_agent; /* start does not bring an agent */
+    const char *console; /* what the machine writes there; nullable */
     FlowProc *qemu; /* nullable: the agent's socket is its */
     gboolean hold_accel;
     void (*accel_done)(SvAccel accel, const char *reason, const GError *error, gpointer user_data);
