@@ -37,6 +37,19 @@ static gboolean copy_to(const char *source, const char *target, GError **error)
     return FALSE;
 }
 
+/* Whatever the umask: others must pass. */
+static gboolean make_folder(const char *path, GError **error)
+{
+    if (g_file_test(path, G_FILE_TEST_IS_DIR))
+        return TRUE;
+    if (!sv_file_mkdirs(path, 0755, error))
+        return FALSE;
+    if (chmod(path, 0755) == 0)
+        return TRUE;
+    sv_error_set_errno(error, SV_CONF_ERROR, errno, "chmod %s", path);
+    return FALSE;
+}
+
 static char *place(const SvConfig *config, const char *name, GError **error)
 {
     g_autofree char *link = g_build_filename(SV_BUILD_ROOT, "guest", name, NULL);
@@ -47,7 +60,7 @@ static char *place(const SvConfig *config, const char *name, GError **error)
     g_autofree char *target = g_build_filename(config->image_dir, base, NULL);
     if (g_file_test(target, G_FILE_TEST_EXISTS))
         return g_steal_pointer(&target);
-    if (!sv_file_mkdirs(config->image_dir, 0755, error) || !copy_to(source, target, error))
+    if (!make_folder(config->image_dir, error) || !copy_to(source, target, error))
         return NULL;
     return g_steal_pointer(&target);
 }
