@@ -102,12 +102,21 @@ static const SvSandboxHandlers handlers = {
     .changed = on_changed,
 };
 
+/* --debug, or what the administrator has set for all of them. */
+static gboolean start_log(const SvConfig *config, const Options *options, GError **error)
+{
+    gboolean debug = options->debug || config->log_level >= SV_LOG_LEVEL_INFO;
+    return sv_log_init("sandvirt-monitor", debug, NULL, SV_LOG_TEXT, TRUE, error);
+}
+
 static gboolean run(Options *options, GError **error)
 {
     g_autoptr(SvPaths) paths = NULL;
     const SvConfig *config = sv_config_load(options->config, error);
-    if (!config)
+    if (!config || !start_log(config, options, error)) {
+        sv_config_unref(config);
         return FALSE;
+    }
     paths = sv_paths_new(config, options->root, options->sandbox, TRUE, error);
     if (!paths || !sv_file_mkdirs(paths->state_dir, 0700, error) ||
         !sv_file_mkdirs(paths->sock_dir, 0700, error)) {
