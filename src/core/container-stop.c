@@ -280,7 +280,7 @@ void sv_container_init_exited(SvContainer *container, int status, gboolean oom)
     if (init->status >= 0)
         return; /* once */
     init->status = status & 0xff;
-    container->record->oom = oom;
+    container->record->oom |= oom;
     if (container->stop) {
         /* It may have ended by itself just before it was to be killed: then that is the truth. */
         if (container->record->cause == SV_CAUSE_SHIM_KILLED && init->status != SIGKILL_STATUS)

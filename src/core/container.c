@@ -128,6 +128,8 @@ const char *sv_container_guest_pid_path(SvContainer *container)
 void sv_container_note_oom(SvContainer *container)
 {
     g_autoptr(GError) error = NULL;
+    if (container->record->oom)
+        return; /* once: a hostile guest tells it without end */
     container->record->oom = TRUE;
     g_autofree char *path = g_build_filename(container->record->bundle, "oom", NULL);
     /* CRI-O looks for this file; the bundle may be read-only or gone */

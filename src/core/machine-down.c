@@ -37,8 +37,12 @@ static void on_shutdown(const ProtobufCMessage *reply, const GError *error, gpoi
 static void step_shutdown(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
-    if (sandbox->domain_gone || sandbox->qemu_gone || !sv_agent_is_ready(sandbox->agent) ||
-        sandbox->record->suspended) {
+    if (sandbox->qemu_gone && !sandbox->domain_gone && sandbox->hv) {
+        /* libvirt sees it too, in a moment, and says why; a destroy would cover that up */
+        sandbox->domain_ticket = sv_sequence_ticket(seq);
+        return;
+    }
+    if (sandbox->domain_gone || !sv_agent_is_ready(sandbox->agent) || sandbox->record->suspended) {
         sv_sequence_next(seq);
         return;
     }
@@ -72,6 +76,7 @@ static void step_destroy(SvSequence *seq, gpointer user_data)
         sv_sequence_next(seq);
         return;
     }
+    sandbox->end_guessed = FALSE; /* the event that follows is of this, and no cause */
     sandbox->hv->ops->destroy(
         sandbox->hv, sandbox->qemu_pidfd, 1000, on_destroyed, step_new(sandbox, seq));
 }
@@ -174,11 +179,14 @@ static void reset(SvSandbox *sandbox)
     sandbox->end_cause = SV_CAUSE_NONE;
     sandbox->domain_gone = sandbox->qemu_gone = sandbox->end_guessed = FALSE;
     sandbox->netns = 0;
-    if (sandbox->qemu_watch)
-        g_source_remove(sandbox->qemu_watch);
-    if (sandbox->share_watch)
-        g_source_remove(sandbox->share_watch);
-    sandbox->qemu_watch = sandbox->share_watch = 0;
+    /* the timers too: what they are for would be the next machine's end */
+    guint *sources[] = {
+        &sandbox->qemu_watch, &sandbox->share_watch, &sandbox->end_timer, &sandbox->share_timer};
+    for (guint i = 0; i < G_N_ELEMENTS(sources); i++) {
+        if (*sources[i])
+            g_source_remove(*sources[i]);
+        *sources[i] = 0;
+    }
     sv_fd_clear(&sandbox->qemu_pidfd);
     sv_fd_clear(&sandbox->share_pidfd);
 }

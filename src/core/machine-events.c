@@ -145,6 +145,12 @@ void sv_machine_resume(SvSandbox *sandbox)
     sandbox->hv->ops->resume(sandbox->hv, on_resumed, sandbox);
 }
 
+/* Paused, by whomever and for what, is not ended. */
+gboolean sv_machine_lives(const SvHvStatus *status)
+{
+    return status->exists && status->id >= 0;
+}
+
 static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
@@ -152,7 +158,7 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
         g_info("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
         return;
     }
-    if (!status->exists || !status->running) {
+    if (!sv_machine_lives(status)) {
         sandbox->domain_gone = TRUE;
         sv_machine_ended(sandbox, SV_CAUSE_DOMAIN_CRASHED);
     } else {

@@ -278,11 +278,11 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
         ask_agent(sandbox);
         return;
     }
-    if (!status->exists) {
+    if (!sv_machine_lives(status)) {
         machine_is_gone(sandbox, SV_CAUSE_DOMAIN_CRASHED);
         return;
     }
-    if (!status->running || !any_made(sandbox)) {
+    if (!any_made(sandbox)) {
         /* Its start was cut off: nobody waits for that guest. The end of the sandbox destroys it. */
         sandbox->machine = SV_MACHINE_UP;
         sandbox->word_wanted = FALSE;
@@ -299,11 +299,11 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
         return;
     }
     sandbox->record->suspended = status->suspended;
-    if (!status->suspended) {
+    if (status->running) {
         ask_agent(sandbox);
         return;
     }
-    /* The guest is silent until it is resumed; that is no fault of it, and its containers are known as
+    /* The guest is silent until it runs on; that is no fault of it, and its containers are known as
      * they were. Its word is taken when it comes. */
     g_autoptr(GError) failure = NULL;
     sandbox->machine = SV_MACHINE_UP;

@@ -148,6 +148,7 @@ void sv_machine_kill(SvSandbox *sandbox, SvCause cause);
 /* Shutdown, destroy, release of the host's side; the state folder too when no container is left. */
 void sv_machine_down(SvSandbox *sandbox);
 void sv_machine_resume(SvSandbox *sandbox); /* of a suspended machine */
+gboolean sv_machine_lives(const SvHvStatus *status);
 void sv_machine_compare(SvSandbox *sandbox); /* with what libvirt says, after a reconnection */
 gboolean sv_machine_on_boot_timeout(gpointer user_data);
 gboolean sv_machine_on_share_lost(gpointer user_data);
