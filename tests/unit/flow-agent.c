@@ -553,9 +553,8 @@ void flow_agent_hold(FlowAgent *agent, const char *method)
     plan_of(agent, method ? method : ALL)->held = TRUE;
 }
 
-static void release_one(FlowAgent *agent, Plan *plan)
+static void serve_waiting(FlowAgent *agent, Plan *plan)
 {
-    plan->held = FALSE;
     while (agent->conn && plan->waiting->len) {
         Held *held = g_ptr_array_steal_index(plan->waiting, 0);
         serve(agent, held->stream, held->method, held->payload);
@@ -565,13 +564,13 @@ static void release_one(FlowAgent *agent, Plan *plan)
 
 void flow_agent_release(FlowAgent *agent, const char *method)
 {
-    if (method) {
-        release_one(agent, plan_of(agent, method));
+    plan_of(agent, method ? method : ALL)->held = FALSE;
+    if (plan_of(agent, ALL)->held)
         return;
-    }
     g_autoptr(GList) plans = g_hash_table_get_values(agent->plans);
     for (GList *item = plans; item; item = item->next)
-        release_one(agent, item->data);
+        if (!((Plan *)item->data)->held)
+            serve_waiting(agent, item->data);
 }
 
 guint flow_agent_count(FlowAgent *agent, const char *method)

@@ -51,7 +51,7 @@ void flow_agent_close(FlowAgent *agent, gboolean for_good);
 
 /* Every later call of @method fails with @code; SV_ERR_LAST takes it back. */
 void flow_agent_fail(FlowAgent *agent, const char *method, SvErr code);
-/* Calls of @method (NULL: all) stay without an answer; release carries them out. */
+/* Calls of @method (NULL: all, for another reason) stay without an answer; release carries them out. */
 void flow_agent_hold(FlowAgent *agent, const char *method);
 void flow_agent_release(FlowAgent *agent, const char *method);
 guint flow_agent_count(FlowAgent *agent, const char *method); /* calls that have come */

@@ -95,13 +95,18 @@ static void on_shutdown(gpointer user_data)
         sv_fake_emit(flow->hv, SV_HV_EVENT_STOPPED, SV_HV_END_SHUTDOWN, NULL);
 }
 
-/* QEMU's end is the channel's too. */
+/* QEMU's end is the channel's too; in a suspended machine nothing runs. */
 static void on_hv_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
 {
     FlowFixture *flow = user_data;
     if (event->type == SV_HV_EVENT_STOPPED)
         flow_agent_close(flow->agent, TRUE);
-    flow->hv_func(hv, event, flow->hv_data);
+    if (event->type == SV_HV_EVENT_SUSPENDED)
+        flow_agent_hold(flow->agent, NULL);
+    if (event->type == SV_HV_EVENT_RESUMED || event->type == SV_HV_EVENT_STOPPED)
+        flow_agent_release(flow->agent, NULL);
+    if (!flow->hv_silent)
+        flow->hv_func(hv, event, flow->hv_data);
 }
 
 static void bring_agent(FlowFixture *flow)
@@ -119,6 +124,8 @@ static void on_hv_start(SvHv *hv, const SvMachine *machine, gpointer user_data)
     g_assert_cmpstr(machine->agent_socket, ==, flow->paths->agent_socket);
     if (flow->console)
         write_file(flow->paths->console_log, flow->console);
+    if (flow->virtiofsd)
+        sv_fake_set_share_pid(hv, flow->virtiofsd->pid);
     if (!flow->no_agent)
         bring_agent(flow);
 }
@@ -387,6 +394,7 @@ void flow_free(FlowFixture *flow)
     g_ptr_array_unref(flow->peers);
     flow_agent_free(flow->agent);
     flow_proc_free(flow->qemu);
+    flow_proc_free(flow->virtiofsd);
     flow_settle();
     g_dataset_destroy(flow->config);
     sv_config_unref(flow->config);

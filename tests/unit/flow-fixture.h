@@ -69,7 +69,9 @@ struct FlowFixture {
     gboolean exists; /* the machine runs already */
     gboolean no_agent; /* start does not bring an agent */
     const char *console; /* what the machine writes there; nullable */
+    gboolean hv_silent; /* its events do not come through */
     FlowProc *qemu; /* nullable: the agent's socket is its */
+    FlowProc *virtiofsd; /* nullable */
     gboolean hold_accel;
     void (*accel_done)(SvAccel accel, const char *reason, const GError *error, gpointer user_data);
     gpointer accel_data;
