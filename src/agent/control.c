@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Methods on a container that exists: Start, Signal, Pause, Resume, Update, Stats. */
+/* Methods on a container that exists: Start, Signal, Pause, Resume, Stats. */
 #include "agent/container.h"
-#include "agent/release.h"
 #include "base/fd.h"
-#include "base/file.h"
 #include "rpc/sandvirt.pb-c.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -135,57 +133,6 @@ void sv_container_pause(SvCall *call)
 void sv_container_resume(SvCall *call)
 {
     set_frozen(call, FALSE);
-}
-
-/* ---- update */
-
-typedef struct {
-    SvCall *call;
-    SvContainer *container;
-    char *path;
-} Update;
-
-static void on_updated(const GError *error, pid_t pid, gpointer user_data)
-{
-    Update *update = user_data;
-
-    update->container->execs--;
-    finish(update->call, error ? g_error_copy(error) : NULL);
-    sv_container_release_check(update->container);
-    unlink(update->path);
-    g_free(update->path);
-    g_free(update);
-}
-
-void sv_container_update(SvCall *call)
-{
-    const Sandvirt__V1__UpdateRequest *request = (Sandvirt__V1__UpdateRequest *)call->message;
-    GError *error = NULL;
-    SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
-    g_autofree char *tag = g_strdup_printf("update-%u", call->stream);
-    Update *update;
-    SvCrunCall crun = {.verb = "update", .tag = tag, .stdio = {-1, -1, -1}};
-    const char *args[] = {"--resources", NULL, NULL};
-
-    if (!container) {
-        finish(call, error);
-        return;
-    }
-    update = g_new0(Update, 1);
-    update->call = call;
-    update->container = container;
-    update->path = g_strdup_printf("%s/resources-%u.json", container->dir, call->stream);
-    args[1] = update->path;
-    crun.args = args;
-    crun.id = container->id;
-    crun.dir = container->dir;
-    container->execs++;
-    if (!sv_file_write_atomic(
-            update->path, request->resources.data, request->resources.len, 0600, FALSE, &error) ||
-        !sv_crun_start(call->agent, &crun, on_updated, update, &error)) {
-        on_updated(error, 0, update);
-        g_clear_error(&error);
-    }
 }
 
 /* ---- stats */
