@@ -37,6 +37,7 @@ typedef struct {
     gboolean set_up;
     guint32 grace_ms; /* TERM to KILL when the machine is asked to power off */
     gboolean shutting_down;
+    guint64 boot_memory; /* bytes, before any was plugged */
     gint64 start_ns; /* CLOCK_BOOTTIME */
     gint64 ready_ns;
 } SvAgent;

@@ -4,6 +4,7 @@
 #include "agent/block.h"
 #include "agent/container.h"
 #include "agent/event.h"
+#include "agent/hotplug.h"
 #include "agent/late.h"
 #include "agent/power.h"
 #include "agent/setup.h"
@@ -210,6 +211,7 @@ static const Method methods[] = {
     {"Update", &sandvirt__v1__update_request__descriptor, sv_container_update, FALSE},
     {"Stats", &sandvirt__v1__stats_request__descriptor, sv_container_stats, FALSE},
     {"Ps", &sandvirt__v1__ps_request__descriptor, sv_container_ps, FALSE},
+    {"Online", &sandvirt__v1__online_request__descriptor, sv_hotplug_online, TRUE},
     {"Time", &sandvirt__v1__time_request__descriptor, set_time, FALSE},
     {"Shutdown", &sandvirt__v1__shutdown_request__descriptor, shut_down, FALSE},
 };

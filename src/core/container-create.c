@@ -69,6 +69,20 @@ static void step_machine(SvSequence *seq, gpointer user_data)
     sv_machine_want(container->sandbox, sv_sequence_ticket(seq));
 }
 
+static void on_grown(const GError *ignored, gpointer user_data)
+{
+    guint64 *ticket = user_data;
+    sv_ticket_next(*ticket);
+    g_free(ticket);
+}
+
+static void step_grow(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    guint64 ticket = sv_sequence_ticket(seq);
+    sv_machine_grow(container->sandbox, on_grown, g_memdup2(&ticket, sizeof ticket));
+}
+
 /* ---- hooks: the pid is the shim's, its network namespace the pod's */
 
 static void on_create_hooks(const GError *error, gpointer user_data)
@@ -313,6 +327,7 @@ static void step_ready(SvSequence *seq, gpointer user_data)
 static const SvStep create_steps[] = {
     {"shim", step_shim, undo_shim, SHIM_ATTACH_MS},
     {"machine", step_machine, NULL, 0},
+    {"grow", step_grow, NULL, 0},
     {"prestart hooks", step_prestart, NULL, 0},
     {"createRuntime hooks", step_create_runtime, NULL, 0},
     {"share", step_share, undo_share, 0},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Orders to a live container: start, kill, stop, pause, resume, update, and its statistics. */
+/* Orders to a live container: start, kill, stop, pause, resume, and its statistics. */
 #include "core/guestspec.h"
 #include "core/sandbox-priv.h"
 
@@ -43,9 +43,8 @@ static void verb_end(Verb *verb, const GError *error)
     verb_free(verb);
 }
 
-/* The container in a state in which @verb may be carried out, its guest reachable; or the answer has been
- * given. A stop that has begun counts as stopped. */
-static SvContainer *find_for(SvSandbox *sandbox, const char *id, const char *verb, GError **error)
+SvContainer *sv_container_find_for(
+    SvSandbox *sandbox, const char *id, const char *verb, GError **error)
 {
     SvContainer *container = sv_sandbox_find(sandbox, id, error);
     if (!container)
@@ -61,7 +60,7 @@ static SvContainer *find_for(SvSandbox *sandbox, const char *id, const char *ver
     return container;
 }
 
-static gboolean refuse_suspended(SvSandbox *sandbox, const char *verb, GError **error)
+gboolean sv_sandbox_refuse_suspended(SvSandbox *sandbox, const char *verb, GError **error)
 {
     if (!sandbox->record->suspended)
         return FALSE;
@@ -91,9 +90,9 @@ static void on_started(const ProtobufCMessage *reply, const GError *error, gpoin
 void sv_container_start(SvSandbox *sandbox, const char *id, SvDone done, gpointer user_data)
 {
     g_autoptr(GError) error = NULL;
-    SvContainer *container = find_for(sandbox, id, "start", &error);
+    SvContainer *container = sv_container_find_for(sandbox, id, "start", &error);
     if (container)
-        refuse_suspended(sandbox, "start", &error);
+        sv_sandbox_refuse_suspended(sandbox, "start", &error);
     if (container && !error && container->spec && !container->spec->has_process)
         g_set_error(&error, SV_CORE_ERROR, SV_ERR_INVALID,
             "container \"%s\": cannot start a container without process in config.json", id);
@@ -191,18 +190,14 @@ void sv_container_kill(
     } else if (signo == 0) {
         sv_answer_later(done, NULL, user_data);
     } else {
-        gboolean waits = sandbox->record->suspended && signo != SIGKILL;
-        if (sandbox->record->suspended && !waits)
+        if (sandbox->record->suspended && signo == SIGKILL)
             kill_suspended(container);
         if (!sv_agent_is_ready(sandbox->agent)) {
             sv_container_begin_stop(container, SV_CAUSE_AGENT_LOST, -1, FALSE);
             sv_answer_later(done, NULL, user_data);
             return;
         }
-        /* in a suspended machine it is pending, as one for a frozen process is */
-        signal_guest(container, signo, all, waits ? NULL : done, user_data);
-        if (waits)
-            sv_answer_later(done, NULL, user_data);
+        signal_guest(container, signo, all, done, user_data);
     }
 }
 
@@ -273,9 +268,9 @@ void sv_container_pause(
 {
     g_autoptr(GError) error = NULL;
     const char *name = freeze ? "pause" : "resume";
-    SvContainer *container = find_for(sandbox, id, name, &error);
+    SvContainer *container = sv_container_find_for(sandbox, id, name, &error);
     if (container)
-        refuse_suspended(sandbox, name, &error);
+        sv_sandbox_refuse_suspended(sandbox, name, &error);
     if (error) {
         sv_answer_later(done, error, user_data);
         return;
@@ -288,53 +283,7 @@ void sv_container_pause(
         sandbox->config->agent_ms, on_frozen, verb);
 }
 
-/* ---- update, stats, ps */
-
-static void on_updated(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
-{
-    verb_end(user_data, error);
-}
-
-/* linux.resources as the guest's runtime takes them. NULL + error. */
-static char *guest_resources(
-    SvContainer *container, const ProtobufCBinaryData *text, GError **error)
-{
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(JsonNode) node =
-        sv_json_parse((const char *)text->data, (gssize)text->len, FALSE, "resources", error);
-    if (!node)
-        return NULL;
-    char *guest =
-        sv_guest_resources(node, container->sandbox->record->vcpus, NULL, warnings, error);
-    for (guint i = 0; i < warnings->len; i++)
-        g_warning("container %s: %s", container->record->id, (char *)warnings->pdata[i]);
-    return guest;
-}
-
-void sv_container_update(SvSandbox *sandbox, const Sandvirt__V1__UpdateContainerRequest *request,
-    SvDone done, gpointer user_data)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *resources = NULL;
-    SvContainer *container = find_for(sandbox, request->container_id, "update", &error);
-    if (container && !refuse_suspended(sandbox, "update", &error)) {
-        if (request->n_device_add || request->n_device_remove)
-            g_set_error_literal(&error, SV_CORE_ERROR, SV_ERR_UNSUPPORTED,
-                "update: adding and removing devices is not supported");
-        else
-            resources = guest_resources(container, &request->resources, &error);
-    }
-    if (!resources) {
-        sv_answer_later(done, error, user_data);
-        return;
-    }
-    Sandvirt__V1__UpdateRequest message = SANDVIRT__V1__UPDATE_REQUEST__INIT;
-    message.container_id = container->record->id;
-    message.resources.data = (guint8 *)resources;
-    message.resources.len = strlen(resources);
-    sv_agent_call(sandbox->agent, "Update", &message.base, NULL, sandbox->config->agent_ms,
-        on_updated, verb_new(container, done, user_data));
-}
+/* ---- stats, ps */
 
 static void on_reply(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
@@ -357,12 +306,12 @@ static void ask(SvSandbox *sandbox, const char *id, const char *name, const char
     gpointer user_data)
 {
     g_autoptr(GError) error = NULL;
-    SvContainer *container = find_for(sandbox, id, name, &error);
+    SvContainer *container = sv_container_find_for(sandbox, id, name, &error);
     Verb *verb = g_new0(Verb, 1);
     verb->reply_done = done;
     verb->user_data = user_data;
     if (container)
-        refuse_suspended(sandbox, name, &error);
+        sv_sandbox_refuse_suspended(sandbox, name, &error);
     if (error) {
         verb->id = g_strdup(error->message);
         verb->signo = error->code;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The machine of a sandbox as plain data, from configuration and record. */
 #include "core/sandbox-priv.h"
-#include "core/uids.h"
 
 #include <string.h>
 
-/* What a boot does not need under a hypervisor; the rest of the kernel's hardening stays on. */
-#define CMDLINE_BASE "panic=-1 reboot=t quiet 8250.nr_uarts=1 console=ttyS0 cryptomgr.notests"
+/* What a boot does not need under a hypervisor; the rest of the kernel's hardening stays on. Bounce buffers
+ * are for devices that cannot reach all memory: virtio can, and the kernel would set 64 MiB aside as soon as
+ * the machine may have memory above 4 GiB, plugged later included. */
+#define CMDLINE_BASE                                                                               \
+    "panic=-1 reboot=t quiet 8250.nr_uarts=1 console=ttyS0 cryptomgr.notests swiotlb=noforce"
 /* TCG's clock is the host's: calibrations only cost time. */
 #define CMDLINE_TCG                                                                                \
     "nokaslr lsm= init_on_alloc=0 audit=0 tsc=reliable no_timer_check mitigations=off"
@@ -64,8 +66,11 @@ SvMachine *sv_machine_build(SvSandbox *sandbox, GError **error)
     machine->description = g_strdup_printf("sandvirt sandbox %s", paths->sandbox);
     machine->metadata = sv_metadata_build(sandbox);
     machine->accel = sandbox->accel;
-    machine->vcpus = machine->max_vcpus = sandbox->record->vcpus;
-    machine->memory_mib = sandbox->record->memory_mib;
+    machine->vcpus = sandbox->record->vcpus;
+    machine->max_vcpus = sandbox->record->max_vcpus;
+    machine->memory_mib = sandbox->record->boot_memory_mib;
+    machine->max_extra_memory_mib =
+        sandbox->record->max_memory_mib - sandbox->record->boot_memory_mib;
     machine->kernel = g_strdup(paths->boot_kernel);
     machine->initrd = g_strdup(paths->boot_image);
     machine->cmdline = build_cmdline(sandbox);
@@ -80,8 +85,7 @@ SvMachine *sv_machine_build(SvSandbox *sandbox, GError **error)
         machine->virtiofsd = g_strdup(config->virtiofsd);
     machine->root_ports = config->root_ports;
     machine->uid = sandbox->record->uid;
-    /* The user's own group: an id of the range is no group of the host. */
-    machine->gid = machine->uid >= 0 ? sv_uids_group(machine->uid) : -1;
+    machine->gid = -1;
     machine->console_shell = config->console_shell;
     return machine;
 }

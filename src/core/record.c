@@ -35,6 +35,8 @@ static const SvField fields[] = {
     {"pendingStatus", SV_FIELD_INT, G_STRUCT_OFFSET(SvRecord, pending_status), -1, 255},
     {"error", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, error)},
     {"owner", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvRecord, owner)},
+    {"demandCpu", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, demand_cpu)},
+    {"demandMemory", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, demand_memory)},
 };
 
 static const SvField exec_fields[] = {

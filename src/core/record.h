@@ -32,6 +32,7 @@ typedef struct {
     int pending_status; /* exit status known while stopping, -1 */
     char *error; /* nullable: what went wrong at the end */
     uid_t owner;
+    gint64 demand_cpu, demand_memory; /* what it asks of the machine (core/sizing.h); 0: no limit */
     GHashTable *annotations; /* never NULL */
     GPtrArray *execs; /* SvExecRecord (g_free) */
     GPtrArray *disks; /* char*: aliases plugged for it */
@@ -101,8 +102,12 @@ typedef struct {
     gboolean suspended; /* by virsh */
     gboolean ended; /* the machine is gone; only deletes remain */
     SvCause cause; /* of the end */
-    guint vcpus;
+    guint vcpus; /* as they are now */
     guint64 memory_mib;
+    /* of the running machine: what it was started with, and how far it can grow */
+    guint64 boot_memory_mib, max_memory_mib;
+    guint max_vcpus;
+    gint64 pod_cpu, pod_memory; /* the pod's sizing annotations, as demand_*; 0: none */
     int uid; /* QEMU's, -1 */
     GPtrArray *shms; /* SvShmRecord */
     GPtrArray *warnings; /* char*: what is still held (busy binds) */

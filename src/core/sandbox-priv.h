@@ -156,6 +156,15 @@ gboolean sv_machine_on_share_lost(gpointer user_data);
 GError *sv_machine_boot_error(SvSandbox *sandbox, const char *what);
 extern const SvAgentHandlers sv_machine_agent_handlers;
 
+/* ---- machine-grow.c: how big the machine is (rule: core/sizing.h) */
+/* At register: what the container asks for goes into the records; before the machine's start its size too. */
+void sv_machine_note_demand(SvContainer *container);
+/* Makes the running machine as big as its containers need by now; it never shrinks. Limits are no
+ * promises: what cannot be had is a warning. */
+void sv_machine_grow(SvSandbox *sandbox, SvDone done, gpointer user_data);
+/* An update's resources (the object of linux.resources) change what @container asks for. */
+void sv_machine_change_demand(SvContainer *container, JsonNode *resources);
+
 /* ---- container.c */
 SvContainer *sv_container_new(SvSandbox *sandbox, SvRecord *record); /* takes record */
 void sv_container_free(SvContainer *container);
@@ -193,8 +202,6 @@ void sv_process_watch(SvProcess *process, pid_t pid, guint64 start);
 /* The shim shall exit with @status once its output is written; killed after a deadline. */
 void sv_process_finish(SvProcess *process, int status);
 void sv_process_kill_shim(SvProcess *process);
-/* Nobody takes its output any more: the guest shall not keep its exit back for it. */
-void sv_process_discard_output(SvProcess *process);
 /* Answers Attach and lets the streams flow from the shim's offsets. */
 void sv_process_resume_streams(SvProcess *process, guint64 ticket);
 void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_data);
@@ -205,6 +212,13 @@ void sv_container_cancel_create(SvContainer *container, GError *error); /* takes
 gboolean sv_container_bind_mounts(SvContainer *container, GError **error);
 JsonNode *sv_container_guest_config(
     SvContainer *container, GPtrArray **net_sysctls, GError **error);
+/* ---- container-verbs.c */
+/* The container in a state in which @verb may be carried out, its guest reachable. A stop that has begun
+ * counts as stopped. */
+SvContainer *sv_container_find_for(
+    SvSandbox *sandbox, const char *id, const char *verb, GError **error);
+/* TRUE with @error set: an administrator has suspended the machine. */
+gboolean sv_sandbox_refuse_suspended(SvSandbox *sandbox, const char *verb, GError **error);
 /* ---- exec.c */
 void sv_exec_exited(SvProcess *process, int status);
 void sv_exec_shim_gone(SvProcess *process);

@@ -27,6 +27,11 @@ static const SvField fields[] = {
     {"ended", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, ended)},
     {"vcpus", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, vcpus)},
     {"memoryMib", SV_FIELD_UINT64, G_STRUCT_OFFSET(SvSandboxRecord, memory_mib)},
+    {"bootMemoryMib", SV_FIELD_UINT64, G_STRUCT_OFFSET(SvSandboxRecord, boot_memory_mib)},
+    {"maxMemoryMib", SV_FIELD_UINT64, G_STRUCT_OFFSET(SvSandboxRecord, max_memory_mib)},
+    {"maxVcpus", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, max_vcpus)},
+    {"podCpu", SV_FIELD_INT64, G_STRUCT_OFFSET(SvSandboxRecord, pod_cpu)},
+    {"podMemory", SV_FIELD_INT64, G_STRUCT_OFFSET(SvSandboxRecord, pod_memory)},
     {"uid", SV_FIELD_INT, G_STRUCT_OFFSET(SvSandboxRecord, uid), -1, G_MAXINT32},
 };
 

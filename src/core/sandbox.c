@@ -250,8 +250,6 @@ gboolean sv_sandbox_make_record(SvSandbox *sandbox, GError **error)
     record->config_path = g_strdup(sandbox->config->path);
     record->uid = -1;
     record->next_handle = 1;
-    record->vcpus = sandbox->config->vcpus;
-    record->memory_mib = sandbox->config->memory_mib;
     sandbox->record = record;
     return TRUE;
 }
@@ -339,6 +337,7 @@ gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterReq
     container->spec = g_steal_pointer(&spec);
     container->pod = g_steal_pointer(&pod);
     set_title(sandbox, container);
+    sv_machine_note_demand(container);
     /* The sandbox first: a container's record always finds its sandbox. */
     if (!sv_sandbox_save(sandbox, error) ||
         !sv_record_create(record, sandbox->paths->root, error)) {

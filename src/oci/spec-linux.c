@@ -125,7 +125,7 @@ static gboolean check_numbers(JsonObject *parent, const char *name, const char *
     return TRUE;
 }
 
-static gboolean check_resources(JsonObject *object, GError **error)
+static gboolean check_resources(JsonObject *resources, GError **error)
 {
     static const char *const memory[] = {
         "limit", "reservation", "swap", "kernel", "kernelTCP", "swappiness", NULL};
@@ -135,12 +135,8 @@ static gboolean check_resources(JsonObject *object, GError **error)
     static const char *const sets[] = {"cpus", "mems", NULL};
     static const char *const none[] = {NULL};
     const char *path = "linux.resources";
-    JsonObject *resources = NULL, *processor = NULL;
+    JsonObject *processor = NULL;
 
-    if (!sv_json_get_object(object, "resources", "linux", &resources, error))
-        return FALSE;
-    if (!resources)
-        return TRUE;
     return sv_spec_each(resources, "devices", path, check_device_rule, NULL, error) &&
         check_numbers(resources, "memory", path, memory, error) &&
         check_numbers(resources, "cpu", path, cpu, error) &&
@@ -150,6 +146,14 @@ static gboolean check_resources(JsonObject *object, GError **error)
         sv_json_get_object(resources, "cpu", path, &processor, error) &&
         (!processor || sv_spec_check_strings(processor, "linux.resources.cpu", sets, error)) &&
         sv_spec_string_map(resources, "unified", path, NULL, error);
+}
+
+JsonNode *sv_resources_parse(const char *text, gsize len, GError **error)
+{
+    g_autoptr(JsonNode) node = sv_json_parse(text, (gssize)len, FALSE, "resources", error);
+
+    return node && check_resources(json_node_get_object(node), error) ? g_steal_pointer(&node)
+                                                                      : NULL;
 }
 
 static gboolean check_mapping(
@@ -192,7 +196,7 @@ gboolean sv_spec_read_linux(SvSpec *spec, JsonObject *root, GError **error)
     static const char *const strings[] = {"cgroupsPath", "mountLabel", "rootfsPropagation", NULL};
     static const char *const strvs[] = {"maskedPaths", "readonlyPaths", NULL};
     static const char *const objects[] = {"seccomp", "personality", "timeOffsets", "intelRdt"};
-    JsonObject *object = NULL, *ignored = NULL;
+    JsonObject *object = NULL, *resources = NULL, *ignored = NULL;
     const char *cgroups = NULL;
 
     if (!sv_json_get_object(root, "linux", "", &object, error))
@@ -207,7 +211,9 @@ gboolean sv_spec_read_linux(SvSpec *spec, JsonObject *root, GError **error)
         !sv_spec_string_map(object, "sysctl", "linux", NULL, error) ||
         !sv_spec_each(object, "namespaces", "linux", read_namespace, spec, error) ||
         !sv_spec_each(object, "devices", "linux", read_device, spec, error) ||
-        !check_mappings(spec, object, error) || !check_resources(object, error) ||
+        !check_mappings(spec, object, error) ||
+        !sv_json_get_object(object, "resources", "linux", &resources, error) ||
+        (resources && !check_resources(resources, error)) ||
         !sv_json_get_string(object, "cgroupsPath", "linux", &cgroups, error))
         return FALSE;
     spec->cgroups_path = cgroups && *cgroups ? g_strdup(cgroups) : NULL;

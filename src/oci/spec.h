@@ -84,6 +84,8 @@ const char *sv_hook_kind_name(SvHookKind kind);
 const SvSpecNamespace *sv_spec_namespace(const SvSpec *spec, const char *type);
 /* A process.json (exec --process): checked (args, cwd, types); (transfer full) */
 JsonNode *sv_process_parse(const char *text, gsize len, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* linux.resources of an update: checked; (transfer full) */
+JsonNode *sv_resources_parse(const char *text, gsize len, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* The default spec that `sandvirt spec` writes (runc's shape). (transfer full) */
 JsonNode *sv_spec_default(void) G_GNUC_WARN_UNUSED_RESULT;
 
