@@ -177,10 +177,11 @@ teardown() { test_end; }
 
 @test "A10: the pid file of exec, and none" {
     echo 123456789123456789 >"$T/pid"
-    quiet rt exec --detach --pid-file "$T/pid" "$POD" sleep 5
+    quiet rt exec --detach --pid-file "$T/pid" "$POD" sleep 2
     kill -0 "$(cat "$T/pid")"
     assert_has "$(readlink "/proc/$(cat "$T/pid")/exe")" shim
     quiet rt exec --detach "$POD" true
+    wait_for 10 test ! -d "/proc/$(cat "$T/pid")"
     mkm "$T/b" sleep 1000
     new_id c
     quiet rt create --bundle "$T/b" "$ID"

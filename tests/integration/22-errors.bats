@@ -218,7 +218,7 @@ works_again() {
     write_conf machine.memory_mib=lots
     try rt create --bundle "$T/b" "$ID"
     assert_refused "$CONF" memory_mib lots
-    run "$SANDVIRT" --config /no/such/file --root "$ROOT" list
+    try "$SANDVIRT" --config /no/such/file --root "$ROOT" create --bundle "$T/b" "$ID"
     assert_refused /no/such/file
 }
 

@@ -114,8 +114,8 @@ held_by() {
     new_id b
     assert_eq "$(rt run --bundle "$BUNDLES/cat" "$ID" </dev/null)" ''
     new_id c
-    run -0 timeout 30 "${RT[@]}" run --bundle "$BUNDLES/cat" "$ID" <&-
-    assert_eq "$output" ''
+    timeout -s KILL 30 "${RT[@]}" run --bundle "$BUNDLES/cat" "$ID" <&- >"$T/out"
+    [ ! -s "$T/out" ]
     new_id d
     local size=62914560
     "$PAYLOAD" stream $size 3 >"$T/data"
@@ -156,9 +156,12 @@ held_by() {
     mkm "$T/b" payload closing 1
     new_id c
     mkfifo "$T/fifo"
-    rt run --bundle "$T/b" "$ID" >"$T/fifo" 2>/dev/null 3>&- &
-    run timeout 20 cat "$T/fifo"
-    assert_status 0
+    rt create --bundle "$T/b" "$ID" </dev/null >"$T/fifo" 2>/dev/null 3>&- &
+    {
+        wait_state "$ID" created
+        rt start "$ID"
+    } &
+    run -0 timeout 20 cat "$T/fifo"
     assert_eq "$(state_of "$ID")" running
 }
 

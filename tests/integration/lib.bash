@@ -11,7 +11,7 @@
 # repeated tests, else a tenth), SV_PEER=PROGRAM (another OCI runtime in sandvirt's place, to see that
 # the tests say what runtimes do; only files that need no machine).
 
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.5.0 # BATS_TEST_TIMEOUT needs 1.8
 
 SV_SOURCE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 SV_BUILD=${SANDVIRT_BUILD:-$SV_SOURCE/build}
@@ -101,10 +101,26 @@ test_begin() {
     TEST_SNAP=''
     # Ids are unique on the machine: domain names carry them.
     N=${WORK##*.}-$BATS_TEST_NUMBER
+    watchdog &
+    WATCHDOG=$!
+}
+
+# Past the time of a test, ends what holds its pipes: bats waits for their end.
+watchdog() {
+    exec </dev/null >/dev/null 2>&1 3>&- 4>&-
+    local pid nap
+    trap 'kill $nap; exit' TERM
+    sleep $((${BATS_TEST_TIMEOUT:-120} + 2)) &
+    nap=$!
+    wait $nap
+    for pid in $(pids_naming "-$N"); do
+        kill -KILL "$pid"
+    done
 }
 
 test_end() {
     local id
+    kill -TERM "$WATCHDOG" 2>/dev/null || true
     if [ -z "${BATS_TEST_COMPLETED:-}" ] && [ -z "${BATS_TEST_SKIPPED:-}" ]; then
         show_logs
     fi
@@ -147,13 +163,34 @@ quiet() {
     "$@" </dev/null >"$T/out.log" 2>&1 3>&- 4>&-
 }
 
-# try COMMAND...: as bats's run, but what the command leaves running cannot keep it waiting: status,
-# output (stdout) and stderr come from files.
-try() {
+# run [-STATUS] [--separate-stderr] COMMAND...: in the place of bats's own: sets status, output, lines
+# and stderr. Through files, so that what a command leaves running cannot keep it waiting.
+run() {
+    local wanted='' separate=''
+    while :; do
+        case $1 in
+        -[0-9]*) wanted=${1#-} ;;
+        --separate-stderr) separate=1 ;;
+        *) break ;;
+        esac
+        shift
+    done
     status=0
-    "$@" </dev/null >"$T/try.out" 2>"$T/try.err" 3>&- 4>&- || status=$?
-    output=$(tr -d '\0' <"$T/try.out")
-    stderr=$(tr -d '\0' <"$T/try.err")
+    : >"$T/run.err"
+    if [ -n "$separate" ]; then
+        "$@" >"$T/run.out" 2>"$T/run.err" 3>&- 4>&- || status=$?
+    else
+        "$@" >"$T/run.out" 2>&1 3>&- 4>&- || status=$?
+    fi
+    output=$(tr -d '\0' <"$T/run.out")
+    stderr=$(tr -d '\0' <"$T/run.err")
+    mapfile -t lines <<<"$output"
+    [ -z "$wanted" ] || [ "$status" = "$wanted" ] || fail "status $status, not $wanted: $* -- $output $stderr"
+}
+
+# try COMMAND...: the same, with nothing to read and stderr apart.
+try() {
+    run --separate-stderr "$@" </dev/null
 }
 
 # new_id NAME: sets ID to an id of this test that is deleted after it.
@@ -294,9 +331,12 @@ cm() {
     [ "$(jq -r '.pid // .data // -1' <<<"$line")" -gt 0 ]
 }
 
-# cm_log DIR [STREAM]: what the container wrote, from conmon's log.
+# cm_log DIR [STREAM]: what the container wrote, from conmon's log. Lines marked P go on in the next.
 cm_log() {
-    sed -n -E "s/^[^ ]+ ${2:-(stdout|stderr)} [FP] //p" "$1/log"
+    awk -v want="${2:-}" 'want == "" || $2 == want {
+        text = substr($0, length($1) + length($2) + length($3) + 4)
+        printf "%s%s", text, $3 == "P" ? "" : "\n"
+    }' "$1/log"
 }
 
 # cm_status ID DIR [SECONDS]: waits for the exit file and prints the status.
