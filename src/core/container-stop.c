@@ -209,8 +209,8 @@ static void step_shims(SvSequence *seq, gpointer user_data)
     g_hash_table_iter_init(&iter, container->sandbox->processes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         SvProcess *process = value;
-        if (process->container == container && process->exec && !process->exit_wanted)
-            sv_process_finish(process, SIGKILL_STATUS);
+        if (process->container == container && process->exec)
+            sv_exec_container_gone(process);
     }
     if (container->init->shim_pidfd < 0) {
         sv_sequence_next(seq);

@@ -85,9 +85,20 @@ gboolean sv_exec_prepare(SvSandbox *sandbox, const Sandvirt__V1__ExecPrepareRequ
 
 typedef struct {
     SvSandbox *sandbox;
+    char *id; /* of the container */
     guint32 handle;
     guint64 ticket;
 } Exec;
+
+static void kill_handle(SvSandbox *sandbox, char *id, guint32 handle)
+{
+    Sandvirt__V1__SignalRequest message = SANDVIRT__V1__SIGNAL_REQUEST__INIT;
+    message.container_id = id;
+    message.handle = handle;
+    message.signal = SIGKILL;
+    sv_agent_call(
+        sandbox->agent, "Signal", &message.base, NULL, sandbox->config->agent_ms, NULL, NULL);
+}
 
 static void step_shim(SvSequence *seq, gpointer user_data)
 {
@@ -100,11 +111,16 @@ static void step_shim(SvSequence *seq, gpointer user_data)
 
 static void on_exec(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
-    g_autofree Exec *exec = user_data;
+    Exec *exec = user_data;
+    /* Given up meanwhile: the order to kill it came before there was anything to kill. */
+    if (!error && !sv_ticket_valid(exec->ticket))
+        kill_handle(exec->sandbox, exec->id, exec->handle);
     if (error)
         sv_ticket_fail(exec->ticket, g_error_copy(error));
     else
         sv_ticket_next(exec->ticket);
+    g_free(exec->id);
+    g_free(exec);
 }
 
 static void step_guest(SvSequence *seq, gpointer user_data)
@@ -113,6 +129,7 @@ static void step_guest(SvSequence *seq, gpointer user_data)
     SvSandbox *sandbox = process->container->sandbox;
     Exec *exec = g_new0(Exec, 1);
     exec->sandbox = sandbox;
+    exec->id = g_strdup(process->container->record->id);
     exec->handle = process->handle;
     exec->ticket = sv_sequence_ticket(seq);
     Sandvirt__V1__ExecRequest message = SANDVIRT__V1__EXEC_REQUEST__INIT;
@@ -146,12 +163,7 @@ static void kill_in_guest(SvProcess *process)
     SvSandbox *sandbox = process->container->sandbox;
     if (!process->in_guest || process->status >= 0 || !sv_agent_is_ready(sandbox->agent))
         return;
-    Sandvirt__V1__SignalRequest message = SANDVIRT__V1__SIGNAL_REQUEST__INIT;
-    message.container_id = process->container->record->id;
-    message.handle = process->handle;
-    message.signal = SIGKILL;
-    sv_agent_call(
-        sandbox->agent, "Signal", &message.base, NULL, sandbox->config->agent_ms, NULL, NULL);
+    kill_handle(sandbox, process->container->record->id, process->handle);
 }
 
 static void on_exec_started(SvSequence *seq, const GError *error, gpointer user_data)
@@ -168,10 +180,12 @@ static void on_exec_started(SvSequence *seq, const GError *error, gpointer user_
     }
     kill_in_guest(process);
     process->in_guest = FALSE;
-    if (process->shim_pidfd >= 0)
+    if (process->shim_pidfd < 0)
+        sv_exec_shim_gone(process);
+    else if (process->shim)
         sv_process_finish(process, EXEC_FAILED_STATUS);
     else
-        sv_exec_shim_gone(process);
+        sv_process_kill_shim(process); /* it has not come, and has nothing to write */
 }
 
 void sv_exec_start(SvSandbox *sandbox, const Sandvirt__V1__ExecStartRequest *request, SvDone done,
@@ -227,6 +241,16 @@ void sv_exec_shim_gone(SvProcess *process)
         sv_agent_acknowledge(sandbox->agent, process->event_stream);
     record_remove(process);
     g_hash_table_remove(sandbox->processes, GUINT_TO_POINTER(process->handle));
+}
+
+void sv_exec_container_gone(SvProcess *process)
+{
+    if (process->starting)
+        sv_sequence_cancel(process->starting,
+            g_error_new_literal(SV_CORE_ERROR, SV_ERR_NOT_RUNNING,
+                "container not running: it ended before the process was started"));
+    else if (!process->exit_wanted)
+        sv_process_finish(process, 128 + SIGKILL);
 }
 
 void sv_exec_abandon(SvSandbox *sandbox, guint32 handle)

@@ -46,6 +46,7 @@ void sv_process_free(SvProcess *process)
         g_autoptr(GError) error = g_error_new_literal(SV_CORE_ERROR, SV_ERR_NOT_RUNNING,
             "container not running: it ended before the process was started");
         sv_sequence_drop(process->starting);
+        sv_process_kill_shim(process);
         sv_answer_later(process->started.done, error, process->started.user_data);
     }
     sv_fd_close(process->shim_pidfd);

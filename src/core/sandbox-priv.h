@@ -222,6 +222,7 @@ gboolean sv_sandbox_refuse_suspended(SvSandbox *sandbox, const char *verb, GErro
 /* ---- exec.c */
 void sv_exec_exited(SvProcess *process, int status);
 void sv_exec_shim_gone(SvProcess *process);
+void sv_exec_container_gone(SvProcess *process);
 
 #define SV_AGENT_SILENT_MS 1000 /* see sv_agent_is_silent */
 
