@@ -55,6 +55,7 @@ static void process_free(gpointer data)
 {
     FlowGuestProcess *process = data;
     g_free(process->id);
+    g_free(process->config);
     g_string_free(process->input, TRUE);
     g_free(process);
 }
@@ -270,7 +271,10 @@ static void do_create(FlowAgent *agent, guint32 stream, GBytes *payload)
     Sandvirt__V1__CreateRequest *request =
         UNPACK(Sandvirt__V1__CreateRequest, sandvirt__v1__create_request__descriptor, payload);
     Sandvirt__V1__CreateResponse reply = SANDVIRT__V1__CREATE_RESPONSE__INIT;
-    flow_agent_add(agent, request->handle, request->container_id);
+    FlowGuestProcess *process = flow_agent_add(agent, request->handle, request->container_id);
+    process->config = g_strndup((const char *)request->config.data, request->config.len);
+    process->rows = request->rows;
+    process->cols = request->cols;
     reply.pid = 100 + request->handle;
     sv_conn_reply(agent->conn, stream, &reply.base);
     sv_message_free(request);
@@ -303,6 +307,9 @@ static void do_exec(FlowAgent *agent, guint32 stream, GBytes *payload)
     } else {
         FlowGuestProcess *process = flow_agent_add(agent, request->handle, request->container_id);
         process->exec = TRUE;
+        process->config = g_strndup((const char *)request->process.data, request->process.len);
+        process->rows = request->rows;
+        process->cols = request->cols;
         process->state = SANDVIRT__V1__PROCESS_STATE__PROCESS_RUNNING;
         reply.pid = 100 + request->handle;
         sv_conn_reply(agent->conn, stream, &reply.base);
@@ -363,6 +370,18 @@ static GError *do_attach(FlowAgent *agent, guint32 stream, GBytes *payload)
     return process ? NULL : no_such("process");
 }
 
+static void do_resize(FlowAgent *agent, GBytes *payload)
+{
+    Sandvirt__V1__ResizeRequest *request =
+        UNPACK(Sandvirt__V1__ResizeRequest, sandvirt__v1__resize_request__descriptor, payload);
+    FlowGuestProcess *process = flow_agent_find(agent, request->handle);
+    if (process) {
+        process->rows = request->rows;
+        process->cols = request->cols;
+    }
+    sv_message_free(request);
+}
+
 static void do_stats(FlowAgent *agent, guint32 stream)
 {
     Sandvirt__V1__StatsResponse reply = SANDVIRT__V1__STATS_RESPONSE__INIT;
@@ -402,6 +421,8 @@ static void serve(FlowAgent *agent, guint32 stream, const char *method, GBytes *
     } else if (g_str_equal(method, "Start") || g_str_equal(method, "Pause") ||
         g_str_equal(method, "Resume")) {
         error = do_container(agent, method, payload);
+    } else if (g_str_equal(method, "Resize")) {
+        do_resize(agent, payload);
     } else if (g_str_equal(method, "Setup")) {
         agent->set_up = TRUE;
     }

@@ -18,6 +18,8 @@ typedef struct {
     guint64 from[3]; /* offsets of the last Attach */
     guint64 acked[3]; /* of ACK frames */
     guint8 flags[3]; /* of ACK frames, all together */
+    char *config; /* config.json or process.json */
+    guint rows, cols;
     GString *input;
     gboolean input_eof;
     guint exits_sent;

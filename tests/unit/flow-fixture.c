@@ -363,6 +363,7 @@ FlowFixture *flow_new(const char *conf)
     g_assert_true(sv_file_mkdirs(flow->paths->sock_dir, 0700, NULL));
     flow->changes = g_string_new(NULL);
     flow->containers = g_ptr_array_new();
+    flow->execs = g_ptr_array_new();
     flow->peers = g_ptr_array_new_with_free_func(peer_free);
     flow->listener = -1;
     flow->agent = flow_agent_new();
@@ -381,6 +382,14 @@ static void container_free(FlowContainer *container)
     g_free(container);
 }
 
+static void exec_free(FlowExec *exec)
+{
+    flow_shim_free(exec->shim);
+    flow_answer_clear(&exec->started);
+    g_free(exec->id);
+    g_free(exec);
+}
+
 void flow_free(FlowFixture *flow)
 {
     g_autoptr(GError) error = NULL;
@@ -388,6 +397,9 @@ void flow_free(FlowFixture *flow)
     for (guint i = 0; i < flow->containers->len; i++)
         container_free(flow->containers->pdata[i]);
     g_ptr_array_unref(flow->containers);
+    for (guint i = 0; i < flow->execs->len; i++)
+        exec_free(flow->execs->pdata[i]);
+    g_ptr_array_unref(flow->execs);
     flow_settle();
     sv_sandbox_free(flow->sandbox);
     flow_unlisten(flow);
@@ -541,6 +553,66 @@ void flow_wait_stopped(FlowContainer *container, int status, SvCause cause)
     SvContainer *core = sv_sandbox_find(flow->sandbox, container->id, NULL);
     g_assert_nonnull(core);
     FLOW_WAIT(!core->stop);
+}
+
+/* ---- execs */
+
+FlowExec *flow_exec_prepare(FlowContainer *container)
+{
+    static const char process[] =
+        "{\"args\":[\"ls\"],\"cwd\":\"/\",\"user\":{\"uid\":0,\"gid\":0}}";
+    Sandvirt__V1__ExecPrepareRequest request = SANDVIRT__V1__EXEC_PREPARE_REQUEST__INIT;
+    g_autoptr(GError) error = NULL;
+    FlowFixture *flow = container->flow;
+    FlowExec *exec = g_new0(FlowExec, 1);
+    exec->flow = flow;
+    exec->id = g_strdup(container->id);
+    g_ptr_array_add(flow->execs, exec);
+    request.container_id = container->id;
+    request.process.data = (guint8 *)process;
+    request.process.len = strlen(process);
+    gboolean ok = sv_exec_prepare(flow->sandbox, &request, &exec->handle, &error);
+    g_assert_no_error(error);
+    g_assert_true(ok);
+    exec->shim = flow_shim_new(container->id, exec->handle, 0);
+    return exec;
+}
+
+void flow_exec_begin(FlowExec *exec)
+{
+    Sandvirt__V1__ExecStartRequest request = SANDVIRT__V1__EXEC_START_REQUEST__INIT;
+    request.container_id = exec->id;
+    request.handle = exec->handle;
+    request.shim_pid = (guint32)exec->shim->proc->pid;
+    request.shim_start = exec->shim->proc->start;
+    sv_exec_start(exec->flow->sandbox, &request, flow_answered, &exec->started);
+    g_assert_false(exec->started.done);
+}
+
+void flow_exec_attach(FlowExec *exec)
+{
+    flow_shim_attach(exec->shim, exec->flow->paths->monitor_socket);
+}
+
+FlowExec *flow_exec(FlowContainer *container)
+{
+    FlowExec *exec = flow_exec_prepare(container);
+    flow_exec_attach(exec);
+    flow_exec_begin(exec);
+    flow_assert_ok(&exec->started);
+    FLOW_WAIT(exec->shim->attached == 1);
+    return exec;
+}
+
+void flow_exec_wait_ended(FlowExec *exec, int status)
+{
+    GHashTable *processes = exec->flow->sandbox->processes;
+    FLOW_WAIT(exec->shim->proc->ended);
+    g_assert_cmpint(exec->shim->proc->status, ==, status);
+    FLOW_WAIT(!g_hash_table_contains(processes, GUINT_TO_POINTER(exec->handle)));
+    g_autoptr(SvRecord) record = flow_record(exec->flow, exec->id);
+    for (guint i = 0; record && i < record->execs->len; i++)
+        g_assert_cmpuint(((SvExecRecord *)record->execs->pdata[i])->handle, !=, exec->handle);
 }
 
 /* ---- nothing is left */

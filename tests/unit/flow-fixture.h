@@ -43,6 +43,14 @@ typedef struct {
     FlowFixture *flow;
     char *id;
     guint32 handle;
+    FlowShim *shim;
+    FlowAnswer started;
+} FlowExec;
+
+typedef struct {
+    FlowFixture *flow;
+    char *id;
+    guint32 handle;
     FlowShim *shim; /* nullable */
     FlowAnswer created;
 } FlowContainer;
@@ -57,6 +65,7 @@ struct FlowFixture {
     gpointer hv_data;
     FlowAgent *agent;
     GPtrArray *containers; /* FlowContainer */
+    GPtrArray *execs; /* FlowExec */
     GPtrArray *peers;
     int listener;
     guint listen_source;
@@ -101,6 +110,11 @@ void flow_delete(FlowContainer *container, gboolean force); /* and it must work 
 /* On disk; GONE when there is no record. */
 SvState flow_state(FlowFixture *flow, const char *id);
 SvRecord *flow_record(FlowFixture *flow, const char *id); /* nullable */
+FlowExec *flow_exec_prepare(FlowContainer *container);
+void flow_exec_begin(FlowExec *exec); /* start, not attached */
+void flow_exec_attach(FlowExec *exec);
+FlowExec *flow_exec(FlowContainer *container); /* runs */
+void flow_exec_wait_ended(FlowExec *exec, int status); /* and forgotten */
 /* STOPPED with that exit; the shim has been told so, and has ended. */
 void flow_wait_stopped(FlowContainer *container, int status, SvCause cause);
 FlowGuestProcess *flow_guest(FlowContainer *container);

@@ -141,6 +141,8 @@ void flow_shim_attach(FlowShim *shim, const char *path)
     request.stdout_offset = shim->offsets[SV_STREAM_STDOUT];
     request.stderr_offset = shim->offsets[SV_STREAM_STDERR];
     request.has_rootfs = shim->has_rootfs;
+    request.rows = shim->rows;
+    request.cols = shim->cols;
     sv_conn_call(
         shim->conn, SV_SERVICE_SHIM, "Attach", &request.base, NULL, 0, -1, on_attached, shim);
 }
@@ -162,4 +164,13 @@ void flow_shim_signal(FlowShim *shim, guint signo)
     Sandvirt__V1__ShimSignal message = SANDVIRT__V1__SHIM_SIGNAL__INIT;
     message.signal = signo;
     sv_conn_call(shim->conn, SV_SERVICE_SHIM, "Signal", &message.base, NULL, 0, -1, NULL, NULL);
+}
+
+void flow_shim_resize(FlowShim *shim, guint rows, guint cols)
+{
+    Sandvirt__V1__ResizeRequest message = SANDVIRT__V1__RESIZE_REQUEST__INIT;
+    message.handle = shim->handle;
+    message.rows = rows;
+    message.cols = cols;
+    sv_conn_call(shim->conn, SV_SERVICE_SHIM, "Resize", &message.base, NULL, 0, -1, NULL, NULL);
 }

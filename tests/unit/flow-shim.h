@@ -16,6 +16,7 @@ typedef struct {
     guint attaches, attached; /* sent, answered well */
     int attach_code; /* of the last answer, -1: none or well */
     guint64 offsets[3]; /* what the next Attach says */
+    guint rows, cols;
     gboolean has_rootfs;
     /* what it does by itself */
     gboolean hold_root, fail_root; /* no answer to Root; an error */
@@ -38,5 +39,6 @@ void flow_shim_answer_root(FlowShim *shim, gboolean ok); /* a held one */
 void flow_shim_ack(FlowShim *shim, guint8 flags, guint64 offset);
 void flow_shim_input(FlowShim *shim, guint8 flags, guint64 offset, const char *text);
 void flow_shim_signal(FlowShim *shim, guint signo);
+void flow_shim_resize(FlowShim *shim, guint rows, guint cols);
 
 G_END_DECLS
