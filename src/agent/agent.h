@@ -19,6 +19,8 @@ G_BEGIN_DECLS
 #define SV_AGENT_CRUN "/usr/bin/crun"
 #define SV_AGENT_CRUN_ROOT "/run/crun"
 
+typedef struct SvNetworkWait SvNetworkWait;
+
 typedef struct {
     GMainLoop *loop;
     SvChannel *channel; /* NULL before the port is there */
@@ -35,6 +37,8 @@ typedef struct {
 
     gboolean started; /* all of the start is done */
     gboolean set_up;
+    gpointer network; /* what was configured last: a NetworkRequest, owned; NULL: nothing */
+    SvNetworkWait *network_wait; /* at work; nullable */
     guint32 grace_ms; /* TERM to KILL when the machine is asked to power off */
     gboolean shutting_down;
     guint64 boot_memory; /* bytes, before any was plugged */

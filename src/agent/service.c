@@ -6,6 +6,7 @@
 #include "agent/event.h"
 #include "agent/hotplug.h"
 #include "agent/late.h"
+#include "agent/network.h"
 #include "agent/power.h"
 #include "agent/setup.h"
 #include "rpc/message.h"
@@ -212,6 +213,7 @@ static const Method methods[] = {
     {"Stats", &sandvirt__v1__stats_request__descriptor, sv_container_stats, FALSE},
     {"Ps", &sandvirt__v1__ps_request__descriptor, sv_container_ps, FALSE},
     {"Online", &sandvirt__v1__online_request__descriptor, sv_hotplug_online, TRUE},
+    {"ConfigureNetwork", &sandvirt__v1__network_request__descriptor, sv_network_configure, TRUE},
     {"Time", &sandvirt__v1__time_request__descriptor, set_time, FALSE},
     {"Shutdown", &sandvirt__v1__shutdown_request__descriptor, shut_down, FALSE},
 };

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <config.h>
+
+#include "devices/network-take.h"
+#include "devices/network-tc.h"
+
+#include <errno.h>
+#include <linux/if.h>
+#include <linux/if_arp.h>
+#include <linux/if_link.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* ---- which links */
+
+/* Kinds whose frames all pass the link's own ingress, and that do not send through the pod's other links. */
+static const char *const kinds[] = {
+    "veth", "bridge", "macvlan", "ipvlan", "vlan", "tun", "dummy", "bond", "team", "netkit", "ifb"};
+
+static gboolean is_takable_kind(const char *kind)
+{
+    for (gsize i = 0; kind != NULL && i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i], kind) == 0)
+            return TRUE;
+    }
+    return kind == NULL; /* hardware */
+}
+
+char *sv_link_tap_owner(const SvNetDevice *device)
+{
+    if (device->alias == NULL || !g_str_has_prefix(device->alias, SV_TAP_ALIAS))
+        return NULL;
+    const char *name = device->alias + strlen(SV_TAP_ALIAS);
+    const char *end = strrchr(name, ':');
+    return end != NULL ? g_strndup(name, (gsize)(end - name)) : g_strdup(name);
+}
+
+static gboolean is_port(const SvNetDevice *device, const GPtrArray *devices)
+{
+    const SvNetDevice *master = device->master ? sv_net_device_at(devices, device->master) : NULL;
+    return master != NULL && master->kind != NULL && is_takable_kind(master->kind);
+}
+
+const char *sv_link_refusal(const SvNetDevice *device, const GPtrArray *devices)
+{
+    if (device->link->loopback)
+        return NULL;
+    if (device->alias != NULL && g_str_has_prefix(device->alias, SV_TAP_ALIAS))
+        return "";
+    /* The kernel adds links of its own to each namespace (sit0, tunl0): nobody has set them up. */
+    const char *reason = device->link->flags & IFF_UP ? "its kind is not known to sandvirt" : "";
+    if (device->type != ARPHRD_ETHER)
+        return device->link->flags & IFF_UP ? "it is no Ethernet link" : "";
+    if (!is_takable_kind(device->kind))
+        return reason;
+    if (is_port(device, devices))
+        return "it is a port of another link, which carries its frames";
+    /* The two ends of a veth name each other. */
+    if (device->lower != 0 && g_strcmp0(device->kind, "veth") != 0)
+        return "it lies on another link of the same namespace";
+    return NULL;
+}
+
+/* ---- taking */
+
+static gboolean request(SvNetlink *nl, GByteArray *msg, int *errsv, GError **error)
+{
+    gboolean ok = sv_netlink_request(nl, msg, errsv, error);
+    g_byte_array_unref(msg);
+    return ok;
+}
+
+static gboolean move_tap(const char *tap, int netns_fd, GError **error)
+{
+    const struct ifinfomsg info = {.ifi_family = AF_UNSPEC};
+    g_autoptr(SvNetlink) nl = sv_netlink_new(NETLINK_ROUTE, error);
+    if (nl == NULL)
+        return FALSE;
+    GByteArray *msg = sv_nl_new(RTM_NEWLINK, 0, &info, sizeof info);
+    sv_nl_put_string(msg, IFLA_IFNAME, tap);
+    sv_nl_put_u32(msg, IFLA_NET_NS_FD, (guint32)netns_fd);
+    return request(nl, msg, NULL, error);
+}
+
+static void put_no_addresses(GByteArray *msg)
+{
+    gsize spec = sv_nl_begin(msg, IFLA_AF_SPEC);
+    gsize family = sv_nl_begin(msg, AF_INET6);
+    sv_nl_put_u8(msg, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
+    sv_nl_end(msg, family);
+    sv_nl_end(msg, spec);
+}
+
+/* Up, and without a word of its own to the guest. */
+static gboolean set_up_tap(SvNetlink *nl, int index, const SvTakeLink *take, GError **error)
+{
+    struct ifinfomsg info = {.ifi_index = index};
+    GByteArray *msg = sv_nl_new(RTM_NEWLINK, 0, &info, sizeof info);
+    put_no_addresses(msg);
+    /* Without IPv6 there are none. */
+    request(nl, msg, NULL, NULL);
+
+    info.ifi_flags = info.ifi_change = IFF_UP;
+    msg = sv_nl_new(RTM_NEWLINK, 0, &info, sizeof info);
+    sv_nl_put_string(msg, IFLA_IFALIAS, take->alias);
+    if (take->mtu > 0)
+        sv_nl_put_u32(msg, IFLA_MTU, take->mtu);
+    return request(nl, msg, NULL, error);
+}
+
+static const SvNetDevice *find_tap(const GPtrArray *devices, const SvTakeLink *take)
+{
+    const SvNetDevice *device = sv_net_device_find(devices, take->tap);
+    return device != NULL && g_strcmp0(device->kind, "tun") == 0 ? device : NULL;
+}
+
+static gboolean join(SvNetlink *nl, const SvTakeLink *take, gboolean *made_qdisc, GError **error)
+{
+    g_autoptr(GPtrArray) devices = sv_net_devices_read(nl, error);
+    gboolean made = FALSE;
+    if (devices == NULL)
+        return FALSE;
+    const SvNetDevice *tap = find_tap(devices, take);
+    if (tap == NULL || sv_net_device_at(devices, take->index) == NULL) {
+        g_set_error(error, SV_NET_ERROR, SV_ERR_NOT_FOUND, "%s is not in the namespace any more",
+            tap == NULL ? take->tap : "the link");
+        return FALSE;
+    }
+    return set_up_tap(nl, tap->index, take, error) &&
+        sv_tc_redirect(nl, tap->index, take->index, &made, error) &&
+        sv_tc_redirect(nl, take->index, tap->index, made_qdisc, error);
+}
+
+gboolean sv_link_take(int netns_fd, const SvTakeLink *take, gboolean *made_qdisc, GError **error)
+{
+    *made_qdisc = FALSE;
+    g_autoptr(SvNetlink) inside = sv_netlink_new_in(netns_fd, NETLINK_ROUTE, error);
+    if (inside == NULL)
+        return FALSE;
+    if (move_tap(take->tap, netns_fd, error) && join(inside, take, made_qdisc, error))
+        return TRUE;
+    g_prefix_error(error, "connect %s with the pod's network: ", take->tap);
+    return FALSE;
+}
+
+gboolean sv_link_give_back(
+    int netns_fd, const SvTakeLink *take, gboolean made_qdisc, GError **error)
+{
+    g_autoptr(SvNetlink) nl = sv_netlink_new_in(netns_fd, NETLINK_ROUTE, error);
+    g_autoptr(GPtrArray) devices = nl != NULL ? sv_net_devices_read(nl, error) : NULL;
+    if (devices == NULL)
+        return FALSE;
+    const SvNetDevice *tap = find_tap(devices, take);
+    gboolean ok = sv_net_device_at(devices, take->index) == NULL ||
+        sv_tc_clear(nl, take->index, made_qdisc, error);
+    if (tap == NULL)
+        return ok;
+    const struct ifinfomsg info = {.ifi_index = tap->index};
+    int errsv = 0;
+    g_autoptr(GError) local = NULL;
+    if (!request(nl, sv_nl_new(RTM_DELLINK, 0, &info, sizeof info), &errsv, &local) &&
+        errsv != ENODEV && ok) {
+        g_propagate_prefixed_error(
+            error, g_steal_pointer(&local), "remove the tap %s: ", take->tap);
+        return FALSE;
+    }
+    return ok;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Traffic control: what comes in on one link goes out on another. */
+#pragma once
+
+#include "netns/netlink.h"
+
+G_BEGIN_DECLS
+
+/* *made: there was no ingress qdisc before (in any case FALSE on failure before that point). A filter of ours that
+ * was left behind is replaced. */
+gboolean sv_tc_redirect(SvNetlink *nl, int from, int to, gboolean *made, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
+/* Takes our filter away, and the qdisc when it was @made and nobody else uses it. Missing: fine. */
+gboolean sv_tc_clear(SvNetlink *nl, int index, gboolean made, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
+
+G_END_DECLS

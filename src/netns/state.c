@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "netns/state.h"
+#include "netns/message.h"
+#include <linux/fib_rules.h>
+#include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <sys/socket.h>
+
+static void message_free(gpointer message)
+{
+    protobuf_c_message_free_unpacked(message, NULL);
+}
+
+void sv_net_state_free(SvNetState *state)
+{
+    if (!state)
+        return;
+    g_clear_pointer(&state->devices, g_ptr_array_unref);
+    g_clear_pointer(&state->addresses, g_ptr_array_unref);
+    g_clear_pointer(&state->routes, g_ptr_array_unref);
+    g_clear_pointer(&state->neighbours, g_ptr_array_unref);
+    g_clear_pointer(&state->rules, g_ptr_array_unref);
+    g_free(state);
+}
+
+GBytes *sv_net_pack(const ProtobufCMessage *message)
+{
+    gsize len = protobuf_c_message_get_packed_size(message);
+    guint8 *data = g_malloc(len ? len : 1);
+
+    protobuf_c_message_pack(message, data);
+    return g_bytes_new_take(data, len);
+}
+
+/* ---- reading */
+
+typedef gpointer (*Decode)(const struct nlmsghdr *message, const GPtrArray *devices);
+
+typedef struct {
+    GPtrArray *items;
+    guint kept; /* items of earlier dumps */
+    const GPtrArray *devices;
+    Decode decode;
+    guint8 family;
+} Dump;
+
+static gboolean take_item(const struct nlmsghdr *message, gpointer user_data, GError **error)
+{
+    Dump *dump = user_data;
+    const guint8 *family = sv_nl_header(message, 1);
+    gpointer item = NULL;
+
+    /* A kernel without IPv6 answers with everything it has. */
+    if (dump->family == AF_UNSPEC || (family && *family == dump->family))
+        item = dump->decode(message, dump->devices);
+    if (item)
+        g_ptr_array_add(dump->items, item);
+    if (dump->items->len <= SV_NET_MAX)
+        return TRUE;
+    g_set_error(error, SV_NET_ERROR, SV_ERR_LIMIT,
+        "the network namespace has more than %u entries of a kind", SV_NET_MAX);
+    return FALSE;
+}
+
+static void start_again(gpointer user_data)
+{
+    Dump *dump = user_data;
+
+    g_ptr_array_set_size(dump->items, (gint)dump->kept);
+}
+
+/* Adds to @items. @header: begins with the family. */
+static gboolean dump_items(SvNetlink *nl, guint16 type, const void *header, gsize len,
+    Decode decode, const GPtrArray *devices, GPtrArray *items, GError **error)
+{
+    g_autoptr(GByteArray) msg = sv_nl_new(type, NLM_F_DUMP, header, len);
+    Dump dump = {items, items->len, devices, decode, *(const guint8 *)header};
+
+    return sv_netlink_dump(nl, msg, take_item, start_again, &dump, error);
+}
+
+static gpointer decode_device(const struct nlmsghdr *message, const GPtrArray *devices)
+{
+    return sv_net_device_decode(message);
+}
+
+static gpointer decode_address(const struct nlmsghdr *message, const GPtrArray *devices)
+{
+    return sv_net_address_decode(message, devices);
+}
+
+static gpointer decode_route(const struct nlmsghdr *message, const GPtrArray *devices)
+{
+    return sv_net_route_decode(message, devices);
+}
+
+static gpointer decode_neighbour(const struct nlmsghdr *message, const GPtrArray *devices)
+{
+    return sv_net_neighbour_decode(message, devices);
+}
+
+static gpointer decode_rule(const struct nlmsghdr *message, const GPtrArray *devices)
+{
+    return sv_net_rule_decode(message);
+}
+
+GPtrArray *sv_net_devices_read(SvNetlink *nl, GError **error)
+{
+    g_autoptr(GPtrArray) devices =
+        g_ptr_array_new_with_free_func((GDestroyNotify)sv_net_device_free);
+    const struct ifinfomsg links = {.ifi_family = AF_UNSPEC};
+
+    if (!dump_items(nl, RTM_GETLINK, &links, sizeof(links), decode_device, NULL, devices, error))
+        return NULL;
+    return g_steal_pointer(&devices);
+}
+
+static gboolean read_family(SvNetlink *nl, SvNetState *state, guint8 family, GError **error)
+{
+    const struct ifaddrmsg address = {.ifa_family = family};
+    const struct rtmsg route = {.rtm_family = family};
+    const struct ndmsg neighbour = {.ndm_family = family};
+    const struct fib_rule_hdr rule = {.family = family};
+    const GPtrArray *devices = state->devices;
+
+    return dump_items(nl, RTM_GETADDR, &address, sizeof(address), decode_address, devices,
+               state->addresses, error) &&
+        dump_items(
+            nl, RTM_GETROUTE, &route, sizeof(route), decode_route, devices, state->routes, error) &&
+        dump_items(nl, RTM_GETNEIGH, &neighbour, sizeof(neighbour), decode_neighbour, devices,
+            state->neighbours, error) &&
+        dump_items(nl, RTM_GETRULE, &rule, sizeof(rule), decode_rule, devices, state->rules, error);
+}
+
+SvNetState *sv_net_state_read(SvNetlink *nl, GError **error)
+{
+    static const guint8 families[] = {AF_INET, AF_INET6};
+    g_autoptr(SvNetState) state = g_new0(SvNetState, 1);
+
+    state->devices = sv_net_devices_read(nl, error);
+    state->addresses = g_ptr_array_new_with_free_func(message_free);
+    state->routes = g_ptr_array_new_with_free_func(message_free);
+    state->neighbours = g_ptr_array_new_with_free_func(message_free);
+    state->rules = g_ptr_array_new_with_free_func(message_free);
+    if (!state->devices)
+        return NULL;
+    for (guint i = 0; i < G_N_ELEMENTS(families); i++) {
+        g_autoptr(GError) local = NULL;
+
+        if (read_family(nl, state, families[i], &local))
+            continue;
+        if (families[i] == AF_INET6 && sv_error_is(local, SV_ERR_UNSUPPORTED))
+            continue;
+        g_propagate_prefixed_error(error, g_steal_pointer(&local), "read the network namespace: ");
+        return NULL;
+    }
+    return g_steal_pointer(&state);
+}
