@@ -106,18 +106,62 @@ gboolean sv_tc_redirect(SvNetlink *nl, int from, int to, gboolean *made, GError 
     return tc_send(nl, msg, NULL, "redirect what comes in", error);
 }
 
+typedef struct {
+    guint own, others;
+} Filters;
+
 static gboolean count_filter(const struct nlmsghdr *message, gpointer user_data, GError **error)
 {
-    (*(guint *)user_data)++;
+    const struct tcmsg *info = sv_nl_header(message, sizeof *info);
+    Filters *filters = user_data;
+    if (info != NULL && TC_H_MAJ(info->tcm_info) == TC_H_MAJ(PROTOCOL_AND_PRIORITY))
+        filters->own++;
+    else
+        filters->others++;
     return TRUE;
 }
 
-static gboolean has_filters(SvNetlink *nl, int index)
+static Filters count_filters(SvNetlink *nl, int index)
 {
     const struct tcmsg info = {.tcm_ifindex = index, .tcm_parent = INGRESS_BLOCK};
     g_autoptr(GByteArray) msg = sv_nl_new(RTM_GETTFILTER, NLM_F_DUMP, &info, sizeof info);
-    guint n = 0;
-    return sv_netlink_dump(nl, msg, count_filter, NULL, &n, NULL) && n > 0;
+    Filters filters = {0, 0};
+    /* Not to be read: as if there were some. */
+    if (!sv_netlink_dump(nl, msg, count_filter, NULL, &filters, NULL))
+        filters.others++;
+    return filters;
+}
+
+static gboolean note_qdisc(const struct nlmsghdr *message, gpointer user_data, GError **error)
+{
+    const struct tcmsg *info = sv_nl_header(message, sizeof *info);
+    const struct rtattr *table[TCA_MAX + 1];
+    if (info == NULL)
+        return TRUE;
+    sv_nl_parse(message, sizeof *info, table, TCA_MAX);
+    g_autofree char *kind = sv_nl_string(table[TCA_KIND]);
+    if (g_strcmp0(kind, "ingress") == 0 || g_strcmp0(kind, "clsact") == 0)
+        g_hash_table_insert(
+            user_data, GINT_TO_POINTER(info->tcm_ifindex), GINT_TO_POINTER(*kind == 'c'));
+    return TRUE;
+}
+
+static gboolean is_left_behind(gpointer key, gpointer is_clsact, gpointer nl)
+{
+    if (GPOINTER_TO_INT(is_clsact))
+        return FALSE;
+    Filters filters = count_filters(nl, GPOINTER_TO_INT(key));
+    return filters.own > 0 && filters.others == 0;
+}
+
+gboolean sv_tc_foreign(SvNetlink *nl, GHashTable *indexes, GError **error)
+{
+    const struct tcmsg info = {.tcm_family = 0};
+    g_autoptr(GByteArray) msg = sv_nl_new(RTM_GETQDISC, NLM_F_DUMP, &info, sizeof info);
+    if (!sv_netlink_dump(nl, msg, note_qdisc, NULL, indexes, error))
+        return FALSE;
+    g_hash_table_foreach_remove(indexes, is_left_behind, nl);
+    return TRUE;
 }
 
 gboolean sv_tc_clear(SvNetlink *nl, int index, gboolean made, GError **error)
@@ -126,7 +170,8 @@ gboolean sv_tc_clear(SvNetlink *nl, int index, gboolean made, GError **error)
     g_autoptr(GError) local = NULL;
     if (!remove_filter(nl, index, error))
         return FALSE;
-    if (!made || has_filters(nl, index) ||
+    Filters filters = count_filters(nl, index);
+    if (!made || filters.own + filters.others > 0 ||
         tc_send(nl, qdisc_new(index, RTM_DELQDISC, 0), &errsv, "remove the ingress qdisc", &local))
         return TRUE;
     if (errsv == ENOENT || errsv == EINVAL || errsv == ENODEV)

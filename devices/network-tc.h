@@ -6,6 +6,10 @@
 
 G_BEGIN_DECLS
 
+/* Adds to @indexes the links that have an ingress qdisc of somebody else. One that holds nothing but a filter of ours
+ * was left behind, and is ours. */
+gboolean sv_tc_foreign(SvNetlink *nl, GHashTable *indexes, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* *made: there was no ingress qdisc before (in any case FALSE on failure before that point). A filter of ours that
  * was left behind is replaced. */
 gboolean sv_tc_redirect(SvNetlink *nl, int from, int to, gboolean *made, GError **error)

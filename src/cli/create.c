@@ -92,6 +92,31 @@ static gboolean find_netns(const SvSpec *spec, SvShimArgs *args, GError **error)
     return args->netns_fd >= 0;
 }
 
+static gboolean is_callers_netns(int fd)
+{
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == sv_process_ns_inode(0, "net");
+}
+
+/* A machine has a network of its own, whatever is asked for. */
+static gboolean check_host_network(
+    const SvSpec *spec, const SvConfig *config, SvShimArgs *args, GError **error)
+{
+    if (sv_spec_namespace(spec, "network") && !is_callers_netns(args->netns_fd))
+        return TRUE;
+    if (!config->host_network_substitute) {
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_UNSUPPORTED,
+            "a machine cannot use the host's network: config.json has no network namespace of the "
+            "container's own ([network] host_network_substitute of the configuration gives it "
+            "one)");
+        return FALSE;
+    }
+    sv_fd_clear(&args->netns_fd);
+    args->new_netns = TRUE;
+    return TRUE;
+}
+
 /* An absolute console socket: the shim's current folder is another one. */
 static char *absolute(const char *path)
 {
@@ -198,7 +223,6 @@ gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, g
     g_autofree char *console = absolute(options->console_socket);
     g_auto(SvFd) netns = -1;
     SvShimArgs args = {.container = id, .console_socket = console, .netns_fd = -1};
-    gboolean netns_ok;
 
     if (!check_id_is_free(cli, id, error))
         return FALSE;
@@ -208,13 +232,17 @@ gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, g
         !check_console(created->spec, console, foreground, error) ||
         !sv_cli_check_pid_file(options->pid_file, error))
         return FALSE;
-    netns_ok = find_netns(created->spec, &args, error);
+    if (!find_netns(created->spec, &args, error) ||
+        !find_sandbox(&created->target, cli, created->spec, id, error) ||
+        !check_host_network(created->spec, created->target.config, &args, error)) {
+        sv_fd_clear(&args.netns_fd);
+        return FALSE;
+    }
     netns = args.netns_fd;
     args.terminal = created->spec->terminal;
     args.rows = created->spec->console_rows;
     args.cols = created->spec->console_cols;
-    if (!netns_ok || !find_sandbox(&created->target, cli, created->spec, id, error) ||
-        !sv_target_connect(&created->target, cli, error) ||
+    if (!sv_target_connect(&created->target, cli, error) ||
         !register_container(created, cli, options, id, bundle, &args.handle, error))
         return FALSE;
     /* An entry without a path is a new namespace for the first container of a pod, the pod's for others. */

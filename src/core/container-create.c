@@ -26,7 +26,7 @@ static gboolean check_netns(SvContainer *container, GError **error)
     if (!sandbox->netns)
         sandbox->netns = netns;
     if (netns == sandbox->netns)
-        return TRUE;
+        return sv_pod_network_enter(sandbox, container, error);
     g_set_error(error, SV_CORE_ERROR, SV_ERR_PERMISSION,
         "container \"%s\" cannot join sandbox \"%s\": it is in another network namespace",
         container->record->id, sandbox->paths->sandbox);
@@ -109,6 +109,14 @@ static void step_prestart(SvSequence *seq, gpointer user_data)
 static void step_create_runtime(SvSequence *seq, gpointer user_data)
 {
     run_hooks(seq, user_data, SV_HOOK_CREATE_RUNTIME);
+}
+
+/* ---- network: what the engine, or a hook, has set up */
+
+static void step_network(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    sv_pod_network_want(container->sandbox, sv_sequence_ticket(seq));
 }
 
 /* ---- share: rootfs and bind mounts */
@@ -330,6 +338,7 @@ static const SvStep create_steps[] = {
     {"grow", step_grow, NULL, 0},
     {"prestart hooks", step_prestart, NULL, 0},
     {"createRuntime hooks", step_create_runtime, NULL, 0},
+    {"network", step_network, NULL, 0},
     {"share", step_share, undo_share, 0},
     {"shared memory", step_shm, NULL, 0},
     {"guest", step_guest, undo_guest, 0},

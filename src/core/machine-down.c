@@ -95,6 +95,13 @@ static void step_virtiofsd(SvSequence *seq, gpointer user_data)
         sv_process_signal(sandbox->share_pidfd, SIGTERM);
 }
 
+/* ---- the pod's network namespace: the taps went with QEMU */
+
+static void step_network(SvSequence *seq, gpointer user_data)
+{
+    sv_pod_network_release(user_data, sv_sequence_ticket(seq));
+}
+
 /* ---- the host's side */
 
 static void step_share(SvSequence *seq, gpointer user_data)
@@ -151,6 +158,7 @@ static const SvStep down_steps[] = {
     {"shutdown", step_shutdown, NULL, 600},
     {"destroy", step_destroy, NULL, 15000},
     {"virtiofsd", step_virtiofsd, NULL, 1000},
+    {"network", step_network, NULL, 10000},
     {"share", step_share, NULL, 0},
     {"files", step_files, NULL, 0},
     {"record", step_record, NULL, 0},

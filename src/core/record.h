@@ -91,11 +91,26 @@ typedef struct {
 } SvShmRecord;
 void sv_shm_record_free(SvShmRecord *shm);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvShmRecord, sv_shm_record_free)
+/* A link of the pod's network namespace that the machine has. */
+typedef struct {
+    char *name; /* when it was taken */
+    guint32 index; /* in the namespace */
+    char *tap; /* name of the tap */
+    char *alias; /* of the card in the domain */
+    char *mac; /* of the card: "02:..." */
+    gboolean joined; /* link and tap are connected */
+    gboolean made_qdisc; /* the link had no ingress qdisc before */
+} SvLinkRecord;
+SvLinkRecord *sv_link_record_copy(const SvLinkRecord *link) G_GNUC_WARN_UNUSED_RESULT;
+void sv_link_record_free(SvLinkRecord *link);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvLinkRecord, sv_link_record_free)
 typedef struct {
     char *id, *root, *boot_id;
     char *token; /* hex of the channel's TOKEN */
     char *config_path; /* nullable: --config given at create */
-    char *netns; /* nullable: namespace path all containers must name */
+    char *netns; /* path of the network namespace in config.json; NULL: made by us */
+    guint64 netns_id; /* the kernel's number of that namespace in this boot, 0: not known yet */
+    guint next_link; /* number of the next link that is taken */
     char *title, *hostname;
     guint next_handle, next_index;
     gboolean started; /* virDomainCreateXML was (about to be) called */
@@ -110,6 +125,7 @@ typedef struct {
     gint64 pod_cpu, pod_memory; /* the pod's sizing annotations, as demand_*; 0: none */
     int uid; /* QEMU's, -1 */
     GPtrArray *shms; /* SvShmRecord */
+    GPtrArray *links; /* SvLinkRecord */
     GPtrArray *warnings; /* char*: what is still held (busy binds) */
 } SvSandboxRecord;
 /* Only id, boot_id (this boot's), next_handle (1) and uid (-1) are set. @root must be set before saving. */

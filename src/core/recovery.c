@@ -223,6 +223,7 @@ void sv_recovery_agent_ready(SvSandbox *sandbox, const Sandvirt__V1__HelloRespon
     }
     each(sandbox, with_agent, &word);
     resume_streams(sandbox);
+    sv_pod_network_recover(sandbox);
     sv_sandbox_touch(sandbox);
     sv_recovery_finish(sandbox);
 }

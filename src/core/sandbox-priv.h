@@ -76,6 +76,8 @@ struct SvContainer {
     char *guest_pid_path; /* "/proc/PID" of its init in the guest; nullable */
 };
 
+typedef struct SvPodNetwork SvPodNetwork;
+
 struct SvSandbox {
     const SvConfig *config;
     SvPaths *paths;
@@ -107,6 +109,7 @@ struct SvSandbox {
     gboolean end_guessed; /* end_cause comes from QEMU's death alone */
     SvCause end_cause; /* NONE: not known yet */
     guint64 netns; /* inode of the pod's network namespace, 0 */
+    SvPodNetwork *network; /* owned */
     guint metadata_idle, idle_source;
     guint hooks_running;
     GArray *settle_waiters; /* SvWaiter */
@@ -185,6 +188,18 @@ void sv_container_note_oom(SvContainer *container);
 /* ---- recovery.c */
 void sv_recovery_agent_ready(SvSandbox *sandbox, const Sandvirt__V1__HelloResponse *hello);
 void sv_recovery_finish(SvSandbox *sandbox);
+
+/* ---- network.c */
+SvPodNetwork *sv_pod_network_new(SvSandbox *sandbox);
+void sv_pod_network_free(SvPodNetwork *network);
+/* The namespace of the first shim is the pod's. */
+gboolean sv_pod_network_enter(SvSandbox *sandbox, const SvContainer *container, GError **error);
+/* Ends by ticket: the machine has the links of the namespace. */
+void sv_pod_network_want(SvSandbox *sandbox, guint64 ticket);
+/* Of a former monitor; the machine is up. */
+void sv_pod_network_recover(SvSandbox *sandbox);
+/* Ends by ticket: the namespace is as it was found, or gone. The machine has ended. */
+void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket);
 
 /* ---- container-stop.c */
 /* Begins the stop unless it has begun; @status -1: what the guest says, else 137. @forced: record

@@ -18,6 +18,8 @@ static const SvField fields[] = {
     {"token", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, token)},
     {"config", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, config_path)},
     {"netns", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, netns)},
+    {"netnsId", SV_FIELD_UINT64, G_STRUCT_OFFSET(SvSandboxRecord, netns_id)},
+    {"nextLink", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_link)},
     {"title", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, title)},
     {"hostname", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, hostname)},
     {"nextHandle", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_handle)},
@@ -42,6 +44,38 @@ static const SvField shm_fields[] = {
     {"mode", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvShmRecord, mode)},
 };
 
+static const SvField link_fields[] = {
+    {"name", SV_FIELD_STRING, G_STRUCT_OFFSET(SvLinkRecord, name)},
+    {"index", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvLinkRecord, index)},
+    {"tap", SV_FIELD_STRING, G_STRUCT_OFFSET(SvLinkRecord, tap)},
+    {"alias", SV_FIELD_STRING, G_STRUCT_OFFSET(SvLinkRecord, alias)},
+    {"mac", SV_FIELD_STRING, G_STRUCT_OFFSET(SvLinkRecord, mac)},
+    {"joined", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvLinkRecord, joined)},
+    {"madeQdisc", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvLinkRecord, made_qdisc)},
+};
+
+void sv_link_record_free(SvLinkRecord *link)
+{
+    if (!link)
+        return;
+    g_free(link->name);
+    g_free(link->tap);
+    g_free(link->alias);
+    g_free(link->mac);
+    g_free(link);
+}
+
+SvLinkRecord *sv_link_record_copy(const SvLinkRecord *link)
+{
+    SvLinkRecord *copy = g_memdup2(link, sizeof *link);
+
+    copy->name = g_strdup(link->name);
+    copy->tap = g_strdup(link->tap);
+    copy->alias = g_strdup(link->alias);
+    copy->mac = g_strdup(link->mac);
+    return copy;
+}
+
 void sv_shm_record_free(SvShmRecord *shm)
 {
     if (!shm)
@@ -57,6 +91,7 @@ static SvSandboxRecord *record_alloc(void)
 
     record->uid = -1;
     record->shms = g_ptr_array_new_with_free_func((GDestroyNotify)sv_shm_record_free);
+    record->links = g_ptr_array_new_with_free_func((GDestroyNotify)sv_link_record_free);
     record->warnings = g_ptr_array_new_with_free_func(g_free);
     return record;
 }
@@ -84,6 +119,7 @@ void sv_sandbox_record_free(SvSandboxRecord *record)
     g_free(record->title);
     g_free(record->hostname);
     g_ptr_array_unref(record->shms);
+    g_ptr_array_unref(record->links);
     g_ptr_array_unref(record->warnings);
     g_free(record);
 }
@@ -111,6 +147,33 @@ static gboolean read_shms(JsonObject *object, SvSandboxRecord *record, GError **
             return FALSE;
         }
         g_ptr_array_add(record->shms, g_steal_pointer(&shm));
+    }
+    return TRUE;
+}
+
+static gboolean read_links(JsonObject *object, SvSandboxRecord *record, GError **error)
+{
+    JsonArray *array = NULL;
+
+    if (!sv_json_get_array(object, "links", "", &array, error))
+        return FALSE;
+    for (guint i = 0; array && i < json_array_get_length(array); i++) {
+        JsonNode *node = json_array_get_element(array, i);
+        g_autoptr(SvLinkRecord) link = g_new0(SvLinkRecord, 1);
+
+        if (!JSON_NODE_HOLDS_OBJECT(node)) {
+            g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "links[%u]: not an object", i);
+            return FALSE;
+        }
+        if (!sv_fields_read(json_node_get_object(node), "links[]", link_fields,
+                G_N_ELEMENTS(link_fields), link, error))
+            return FALSE;
+        if (!link->name || !link->tap || !link->alias || !link->mac) {
+            g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
+                "links[%u]: name, tap, alias or mac is missing", i);
+            return FALSE;
+        }
+        g_ptr_array_add(record->links, g_steal_pointer(&link));
     }
     return TRUE;
 }
@@ -147,7 +210,7 @@ SvSandboxRecord *sv_sandbox_record_parse(const char *text, gsize len, GError **e
     if (!sv_fields_check_version(object, error) ||
         !sv_fields_read(object, "", fields, G_N_ELEMENTS(fields), record, error) ||
         !sv_json_get_string(object, "cause", "", &cause, error) ||
-        !read_shms(object, record, error) ||
+        !read_shms(object, record, error) || !read_links(object, record, error) ||
         !sv_fields_read_strings(object, "warnings", record->warnings, error) ||
         !check_strings(record, cause, error))
         return NULL;
@@ -158,6 +221,7 @@ char *sv_sandbox_record_text(const SvSandboxRecord *record)
 {
     JsonObject *object = json_object_new();
     JsonArray *shms = json_array_new();
+    JsonArray *links = json_array_new();
     g_autoptr(JsonNode) root = json_node_init_object(json_node_alloc(), object);
 
     json_object_set_int_member(object, "version", SV_RECORD_VERSION);
@@ -170,6 +234,13 @@ char *sv_sandbox_record_text(const SvSandboxRecord *record)
         json_array_add_object_element(shms, shm);
     }
     json_object_set_array_member(object, "shms", shms);
+    for (guint i = 0; i < record->links->len; i++) {
+        JsonObject *link = json_object_new();
+
+        sv_fields_write(link, link_fields, G_N_ELEMENTS(link_fields), record->links->pdata[i]);
+        json_array_add_object_element(links, link);
+    }
+    json_object_set_array_member(object, "links", links);
     sv_fields_write_strings(object, "warnings", record->warnings);
     json_object_unref(object);
     return sv_json_text(root, FALSE);

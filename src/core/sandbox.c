@@ -27,6 +27,7 @@ SvSandbox *sv_sandbox_new(const SvConfig *config, SvPaths *paths, const SvDriver
     sandbox->settle_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
     sandbox->down_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
     sandbox->qemu_pidfd = sandbox->share_pidfd = -1;
+    sandbox->network = sv_pod_network_new(sandbox);
     return sandbox;
 }
 
@@ -49,6 +50,7 @@ void sv_sandbox_free(SvSandbox *sandbox)
     sv_agent_free(sandbox->agent);
     if (sandbox->hv)
         sandbox->hv->ops->free(sandbox->hv);
+    sv_pod_network_free(sandbox->network);
     sv_fd_close(sandbox->qemu_pidfd);
     sv_fd_close(sandbox->share_pidfd);
     sv_sandbox_record_free(sandbox->record);

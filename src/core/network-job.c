@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/network-private.h"
+
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <sys/stat.h>
+
+typedef gboolean (*Func)(SvNetworkWork *work, GError **error);
+
+struct SvNetworkJob {
+    SvPodNetwork *network; /* NULL: freed meanwhile */
+    SvNetworkWork work;
+    Func func;
+    SvNetworkDone done;
+    gpointer user_data;
+};
+
+static void job_free(gpointer data)
+{
+    SvNetworkJob *job = data;
+    SvNetworkWork *work = &job->work;
+    sv_fd_close(work->netns_fd);
+    sv_link_record_free(work->link);
+    g_free(work->tap_alias);
+    sv_net_state_free(work->state);
+    sv_netlink_free(work->events);
+    g_clear_pointer(&work->foreign, g_hash_table_unref);
+    g_free(job);
+}
+
+guint64 sv_network_id(const SvNetlink *nl, int netns_fd)
+{
+    guint64 cookie = sv_netlink_cookie(nl);
+    struct stat st;
+    if (cookie)
+        return cookie;
+    /* Older kernels: the file's number, which another namespace may get later. */
+    return fstat(netns_fd, &st) == 0 ? st.st_ino : 0;
+}
+
+/* ---- in the thread */
+
+static gboolean read_namespace(SvNetworkWork *work, GError **error)
+{
+    static const guint groups[] = {RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+        RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
+        RTNLGRP_NEIGH};
+    g_autoptr(SvNetlink) nl = sv_netlink_new_in(work->netns_fd, NETLINK_ROUTE, error);
+    if (!nl)
+        return FALSE;
+    if (work->watch) {
+        work->events = sv_netlink_new_in(work->netns_fd, NETLINK_ROUTE, error);
+        if (!work->events)
+            return FALSE;
+        for (guint i = 0; i < G_N_ELEMENTS(groups); i++)
+            if (!sv_netlink_join(work->events, groups[i], error))
+                return FALSE;
+    }
+    work->netns_id = sv_network_id(nl, work->netns_fd);
+    work->foreign = g_hash_table_new(NULL, NULL);
+    work->state = sv_net_state_read(nl, error);
+    return work->state != NULL && sv_tc_foreign(nl, work->foreign, error);
+}
+
+static SvTakeLink take_of(const SvNetworkWork *work)
+{
+    SvTakeLink take = {.tap = work->link->tap,
+        .alias = work->tap_alias,
+        .index = (int)work->link->index,
+        .mtu = work->mtu};
+    return take;
+}
+
+static gboolean take(SvNetworkWork *work, GError **error)
+{
+    SvTakeLink link = take_of(work);
+    return sv_link_take(work->netns_fd, &link, &work->made_qdisc, error);
+}
+
+static gboolean give_back(SvNetworkWork *work, GError **error)
+{
+    SvTakeLink link = take_of(work);
+    return sv_link_give_back(work->netns_fd, &link, work->link->made_qdisc, error);
+}
+
+static void run(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+    SvNetworkJob *job = data;
+    GError *error = NULL;
+    if (job->func(&job->work, &error))
+        g_task_return_boolean(task, TRUE);
+    else
+        g_task_return_error(task, error);
+}
+
+/* ---- on the loop */
+
+static void on_done(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    SvNetworkJob *job = g_task_get_task_data(G_TASK(result));
+    SvPodNetwork *network = job->network;
+    g_autoptr(GError) error = NULL;
+    g_task_propagate_boolean(G_TASK(result), &error);
+    if (!network)
+        return;
+    network->job = NULL;
+    job->done(network, &job->work, error, job->user_data);
+}
+
+static void start(
+    SvPodNetwork *network, SvNetworkJob *job, Func func, SvNetworkDone done, gpointer user_data)
+{
+    g_return_if_fail(network->job == NULL);
+    network->job = job;
+    job->network = network;
+    job->work.netns_fd = fcntl(network->netns_fd, F_DUPFD_CLOEXEC, 3);
+    job->func = func;
+    job->done = done;
+    job->user_data = user_data;
+    g_autoptr(GTask) task = g_task_new(NULL, NULL, on_done, NULL);
+    g_task_set_task_data(task, job, job_free);
+    g_task_run_in_thread(task, run);
+}
+
+void sv_network_job_read(
+    SvPodNetwork *network, gboolean watch, SvNetworkDone done, gpointer user_data)
+{
+    SvNetworkJob *job = g_new0(SvNetworkJob, 1);
+    job->work.watch = watch;
+    start(network, job, read_namespace, done, user_data);
+}
+
+static SvNetworkJob *link_job_new(SvPodNetwork *network, const SvLinkRecord *link)
+{
+    SvNetworkJob *job = g_new0(SvNetworkJob, 1);
+    job->work.link = sv_link_record_copy(link);
+    job->work.tap_alias =
+        g_strdup_printf(SV_TAP_ALIAS "%s:%s", network->sandbox->paths->domain_name, link->name);
+    return job;
+}
+
+void sv_network_job_take(SvPodNetwork *network, const SvLinkRecord *link, guint mtu,
+    SvNetworkDone done, gpointer user_data)
+{
+    SvNetworkJob *job = link_job_new(network, link);
+    job->work.mtu = mtu;
+    start(network, job, take, done, user_data);
+}
+
+void sv_network_job_give_back(
+    SvPodNetwork *network, const SvLinkRecord *link, SvNetworkDone done, gpointer user_data)
+{
+    start(network, link_job_new(network, link), give_back, done, user_data);
+}
+
+void sv_network_job_forget(SvPodNetwork *network)
+{
+    if (network->job)
+        network->job->network = NULL;
+    network->job = NULL;
+}

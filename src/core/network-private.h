@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pod's network: its namespace on the host, whose links the machine has. */
+#pragma once
+
+#include "core/sandbox-priv.h"
+#include "devices/network-take.h"
+#include "devices/network-tc.h"
+
+G_BEGIN_DECLS
+
+typedef struct SvNetworkSync SvNetworkSync;
+typedef struct SvNetworkJob SvNetworkJob;
+
+/* Of a sandbox, as long as its machine. Main loop only. */
+struct SvPodNetwork {
+    SvSandbox *sandbox;
+    int netns_fd; /* -1: not known (yet), or gone */
+    gboolean of_host; /* the monitor's own namespace: nothing of it is ever taken */
+    gboolean taken; /* the machine has it; later changes are followed */
+    GArray *tickets; /* guint64: steps that wait for it to be taken */
+    guint64 release_ticket; /* step that waits for it to be given back */
+    guint release_next; /* number of the link that is given back next */
+    SvNetworkSync *sync; /* at work; nullable */
+    SvNetworkJob *job; /* in a thread; nullable */
+    GBytes *sent; /* what the guest has, packed; nullable */
+    GHashTable *told; /* warnings that were given */
+    GHashTable *waits; /* calls that are out, owned */
+    SvNetlink *events; /* tells of changes; nullable */
+    guint events_source, settle_timer;
+    gboolean changed; /* while a sync was at work */
+};
+
+/* ---- network-job.c: what may wait for the kernel's network lock is done in a thread */
+
+typedef struct {
+    /* in */
+    int netns_fd; /* a copy */
+    gboolean watch; /* open a socket for events, before the namespace is read */
+    SvLinkRecord *link; /* of take and give back, a copy */
+    char *tap_alias;
+    guint mtu;
+    /* out */
+    SvNetState *state;
+    GHashTable *foreign; /* indexes of links with an ingress qdisc of somebody else */
+    guint64 netns_id;
+    SvNetlink *events;
+    gboolean made_qdisc;
+} SvNetworkWork;
+/* @work is borrowed: what is stolen from it is the caller's. The error is borrowed too. */
+typedef void (*SvNetworkDone)(
+    SvPodNetwork *network, SvNetworkWork *work, const GError *error, gpointer user_data);
+
+/* One at a time. @done is not called any more after the network is freed. */
+void sv_network_job_read(
+    SvPodNetwork *network, gboolean watch, SvNetworkDone done, gpointer user_data);
+void sv_network_job_take(SvPodNetwork *network, const SvLinkRecord *link, guint mtu,
+    SvNetworkDone done, gpointer user_data);
+void sv_network_job_give_back(
+    SvPodNetwork *network, const SvLinkRecord *link, SvNetworkDone done, gpointer user_data);
+void sv_network_job_forget(SvPodNetwork *network);
+/* What tells a namespace from all others of this boot. */
+guint64 sv_network_id(const SvNetlink *nl, int netns_fd);
+
+/* ---- network-plan.c: the namespace held against the record */
+
+typedef struct {
+    GPtrArray *
+        devices; /* SvNetDevice of the state: what the machine is to have, the loopback too; owned array */
+    GPtrArray *add; /* SvLinkRecord: new, owned by the record afterwards */
+    GPtrArray *drop; /* SvLinkRecord of the record (borrowed): gone, or never finished */
+    GPtrArray *warnings; /* of char*, with the names of links in front */
+} SvNetworkPlan;
+/* FALSE + SV_ERR_BUSY: another machine has the namespace. */
+gboolean sv_network_plan(SvNetworkPlan *plan, const SvNetState *state, GHashTable *foreign,
+    SvSandboxRecord *record, const char *domain, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+void sv_network_plan_clear(SvNetworkPlan *plan);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SvNetworkPlan, sv_network_plan_clear)
+/* "02:00:..." to 6 bytes. */
+gboolean sv_mac_parse(const char *text, guint8 mac[6]);
+
+/* ---- network-sync.c */
+
+/* Brings machine and namespace in line; sv_network_synced follows. With @first a failure undoes it all. */
+void sv_network_sync_start(SvPodNetwork *network, gboolean first);
+void sv_network_sync_drop(SvPodNetwork *network);
+
+/* ---- network.c */
+void sv_network_synced(SvPodNetwork *network, const GError *error);
+/* A job has ended whose sync was dropped. */
+void sv_pod_network_go_on(SvPodNetwork *network);
+/* From now on changes of the namespace are followed. Takes @events. */
+void sv_pod_network_watch(SvPodNetwork *network, SvNetlink *events);
+
+G_END_DECLS

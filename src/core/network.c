@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pod's network namespace: found, taken over by the first container, followed, given back with the machine. */
+#include "core/network-private.h"
+
+#include "base/fd.h"
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SETTLE_MS 50 /* changes come in flocks */
+
+SvPodNetwork *sv_pod_network_new(SvSandbox *sandbox)
+{
+    SvPodNetwork *network = g_new0(SvPodNetwork, 1);
+    network->sandbox = sandbox;
+    network->netns_fd = -1;
+    network->tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
+    network->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    network->waits = g_hash_table_new_full(NULL, NULL, g_free, NULL);
+    return network;
+}
+
+static void stop_watching(SvPodNetwork *network)
+{
+    if (network->events_source)
+        g_source_remove(network->events_source);
+    if (network->settle_timer)
+        g_source_remove(network->settle_timer);
+    network->events_source = network->settle_timer = 0;
+    g_clear_pointer(&network->events, sv_netlink_free);
+}
+
+void sv_pod_network_free(SvPodNetwork *network)
+{
+    if (!network)
+        return;
+    stop_watching(network);
+    sv_network_sync_drop(network);
+    sv_network_job_forget(network);
+    sv_fd_close(network->netns_fd);
+    g_array_unref(network->tickets);
+    g_hash_table_unref(network->told);
+    g_hash_table_unref(network->waits);
+    g_clear_pointer(&network->sent, g_bytes_unref);
+    g_free(network);
+}
+
+/* ---- the namespace */
+
+static int open_netns(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+static gboolean is_own(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_ino == sv_process_ns_inode(0, "net");
+}
+
+gboolean sv_pod_network_enter(SvSandbox *sandbox, const SvContainer *container, GError **error)
+{
+    SvPodNetwork *network = sandbox->network;
+    g_autofree char *path = g_strdup_printf("/proc/%d/ns/net", (int)container->init->shim_pid);
+    if (network->netns_fd >= 0)
+        return TRUE;
+    network->netns_fd = open_netns(path);
+    if (network->netns_fd < 0) {
+        sv_error_set_errno(error, SV_CORE_ERROR, errno, "the pod's network namespace");
+        return FALSE;
+    }
+    network->of_host = is_own(network->netns_fd);
+    const SvSpecNamespace *entry = sv_spec_namespace(container->spec, "network");
+    if (entry && entry->path && !sandbox->record->netns)
+        sandbox->record->netns = g_strdup(entry->path);
+    return TRUE;
+}
+
+/* After the monitor was restarted: the namespace again, when it is still the same. */
+static void find_again(SvPodNetwork *network)
+{
+    SvSandbox *sandbox = network->sandbox;
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, sandbox->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (((SvProcess *)value)->shim_pidfd >= 0)
+            g_ptr_array_add(
+                paths, g_strdup_printf("/proc/%d/ns/net", (int)((SvProcess *)value)->shim_pid));
+    if (sandbox->record->netns)
+        g_ptr_array_add(paths, g_strdup(sandbox->record->netns));
+    for (guint i = 0; i < paths->len && network->netns_fd < 0; i++) {
+        g_auto(SvFd) fd = open_netns(paths->pdata[i]);
+        g_autoptr(SvNetlink) nl = fd >= 0 ? sv_netlink_new_in(fd, NETLINK_ROUTE, NULL) : NULL;
+        struct stat st;
+        if (!nl || !sandbox->record->netns_id || is_own(fd) || fstat(fd, &st) < 0 ||
+            sv_network_id(nl, fd) != sandbox->record->netns_id)
+            continue;
+        network->netns_fd = sv_fd_steal(&fd);
+        sandbox->netns = st.st_ino;
+    }
+}
+
+/* ---- taking over */
+
+static void answer(SvPodNetwork *network, const GError *error)
+{
+    g_autoptr(GArray) tickets = network->tickets;
+    network->tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
+    for (guint i = 0; i < tickets->len; i++) {
+        guint64 ticket = g_array_index(tickets, guint64, i);
+        if (error)
+            sv_ticket_fail(ticket, g_error_copy(error));
+        else
+            sv_ticket_next(ticket);
+    }
+}
+
+void sv_pod_network_want(SvSandbox *sandbox, guint64 ticket)
+{
+    SvPodNetwork *network = sandbox->network;
+    if (network->taken || network->of_host) {
+        sv_ticket_next(ticket);
+        return;
+    }
+    g_array_append_val(network->tickets, ticket);
+    if (!network->sync && !network->job)
+        sv_network_sync_start(network, TRUE);
+}
+
+static gboolean can_sync(const SvPodNetwork *network)
+{
+    const SvSandbox *sandbox = network->sandbox;
+    return network->netns_fd >= 0 && !network->of_host && sandbox->machine == SV_MACHINE_UP &&
+        sandbox->hv && sv_agent_is_ready(sandbox->agent) && !network->release_ticket;
+}
+
+void sv_network_synced(SvPodNetwork *network, const GError *error)
+{
+    if (!error)
+        network->taken = TRUE;
+    answer(network, error);
+    if (network->changed && network->taken && can_sync(network))
+        sv_network_sync_start(network, FALSE);
+}
+
+/* ---- following */
+
+static gboolean on_settled(gpointer user_data)
+{
+    SvPodNetwork *network = user_data;
+    network->settle_timer = 0;
+    if (network->sync || network->job)
+        network->changed = TRUE;
+    else if (network->taken && can_sync(network))
+        sv_network_sync_start(network, FALSE);
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean on_event(gint fd, GIOCondition condition, gpointer user_data)
+{
+    SvPodNetwork *network = user_data;
+    if (sv_netlink_drain(network->events) && !network->settle_timer)
+        network->settle_timer = g_timeout_add(SETTLE_MS, on_settled, network);
+    return G_SOURCE_CONTINUE;
+}
+
+void sv_pod_network_watch(SvPodNetwork *network, SvNetlink *events)
+{
+    network->events = events;
+    network->events_source = g_unix_fd_add(sv_netlink_fd(events), G_IO_IN, on_event, network);
+}
+
+void sv_pod_network_recover(SvSandbox *sandbox)
+{
+    SvPodNetwork *network = sandbox->network;
+    find_again(network);
+    if (!can_sync(network) || !sandbox->record->netns_id)
+        return;
+    network->taken = TRUE;
+    if (!network->sync && !network->job)
+        sv_network_sync_start(network, FALSE);
+}
+
+/* ---- giving back */
+
+static void release_next(SvPodNetwork *network);
+
+static void on_released(
+    SvPodNetwork *network, SvNetworkWork *work, const GError *error, gpointer user_data)
+{
+    if (error)
+        g_warning("sandbox %s: ignoring: give %s back: %s", network->sandbox->paths->sandbox,
+            work->link->name, error->message);
+    network->release_next++;
+    release_next(network);
+}
+
+static void release_next(SvPodNetwork *network)
+{
+    SvSandboxRecord *record = network->sandbox->record;
+    if (network->netns_fd >= 0 && record && network->release_next < record->links->len) {
+        sv_network_job_give_back(
+            network, record->links->pdata[network->release_next], on_released, NULL);
+        return;
+    }
+    if (record)
+        g_ptr_array_set_size(record->links, 0);
+    guint64 ticket = network->release_ticket;
+    network->release_ticket = 0;
+    network->taken = network->of_host = FALSE;
+    g_clear_pointer(&network->sent, g_bytes_unref);
+    g_hash_table_remove_all(network->told);
+    sv_fd_clear(&network->netns_fd);
+    sv_ticket_next(ticket);
+}
+
+void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket)
+{
+    SvPodNetwork *network = sandbox->network;
+    stop_watching(network);
+    sv_network_sync_drop(network);
+    network->release_ticket = ticket;
+    network->release_next = 0;
+    if (network->netns_fd < 0 && sandbox->record)
+        find_again(network);
+    if (!network->job)
+        release_next(network);
+}
+
+void sv_pod_network_go_on(SvPodNetwork *network)
+{
+    if (network->release_ticket)
+        release_next(network);
+    else if (network->tickets->len > 0 && !network->sync)
+        sv_network_sync_start(network, TRUE);
+}
