@@ -21,6 +21,7 @@ typedef enum {
     SV_VERB_ANYBODY = 1 << 0, /* does not need root */
     SV_VERB_FIRST_ONLY = 1 << 1, /* what follows the first argument is a command of its own */
     SV_VERB_EXEC_STATUS = 1 << 2, /* its own failures are 255 */
+    SV_VERB_RAW = 1 << 3, /* options are not looked at, --help included: engines probe with it */
 } SvVerbFlags;
 
 typedef struct {
@@ -39,7 +40,8 @@ typedef struct {
 /* One file each: cmd-NAME.c */
 extern const SvVerb sv_verb_create, sv_verb_start, sv_verb_state, sv_verb_kill, sv_verb_delete,
     sv_verb_run, sv_verb_exec, sv_verb_list, sv_verb_ps, sv_verb_pause, sv_verb_resume,
-    sv_verb_update, sv_verb_events, sv_verb_spec, sv_verb_features, sv_verb_stop, sv_verb_gc;
+    sv_verb_update, sv_verb_events, sv_verb_spec, sv_verb_features, sv_verb_stop, sv_verb_gc,
+    sv_verb_checkpoint, sv_verb_restore;
 
 /* (transfer none) The configuration of this call; NULL + @error. */
 const SvConfig *sv_cli_config(SvCli *cli, GError **error) G_GNUC_WARN_UNUSED_RESULT;

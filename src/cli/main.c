@@ -11,7 +11,7 @@
 static const SvVerb *const verbs[] = {&sv_verb_create, &sv_verb_start, &sv_verb_state,
     &sv_verb_kill, &sv_verb_delete, &sv_verb_run, &sv_verb_exec, &sv_verb_list, &sv_verb_ps,
     &sv_verb_pause, &sv_verb_resume, &sv_verb_stop, &sv_verb_gc, &sv_verb_update, &sv_verb_events,
-    &sv_verb_spec, &sv_verb_features};
+    &sv_verb_spec, &sv_verb_features, &sv_verb_checkpoint, &sv_verb_restore};
 
 #define FIELD(name) G_STRUCT_OFFSET(SvCli, name)
 static const SvOption global_options[] = {
@@ -96,9 +96,14 @@ static int run_verb(SvCli *cli, const SvVerb *verb, char **argv, GError **error)
 {
     gpointer values = g_malloc0(MAX(verb->values_size, 1));
     gboolean help = FALSE;
-    g_autofree char **args = sv_options_parse(
-        verb->options, values, (verb->flags & SV_VERB_FIRST_ONLY) != 0, argv, &help, error);
+    g_autofree char **args = NULL;
     int status = -1;
+
+    if (verb->flags & SV_VERB_RAW)
+        args = g_memdup2(argv, (g_strv_length(argv) + 1) * sizeof(*argv));
+    else
+        args = sv_options_parse(
+            verb->options, values, (verb->flags & SV_VERB_FIRST_ONLY) != 0, argv, &help, error);
 
     if (args)
         status = help ? print_verb_help(verb, error) : call_verb(cli, verb, values, args, error);

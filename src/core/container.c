@@ -136,4 +136,7 @@ void sv_container_note_oom(SvContainer *container)
     if (!sv_container_save(container, &error) ||
         !sv_file_write_atomic(path, "", 0, 0644, FALSE, &error))
         g_info("container %s: ignoring: %s", container->record->id, error->message);
+    SvSandbox *sandbox = container->sandbox;
+    if (sandbox->handlers->oom)
+        sandbox->handlers->oom(sandbox, container->record, sandbox->user_data);
 }

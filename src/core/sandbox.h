@@ -35,6 +35,8 @@ typedef struct {
     void (*idle)(SvSandbox *sandbox, gpointer user_data);
     /* A container changed its state (events --state). */
     void (*changed)(SvSandbox *sandbox, const SvRecord *record, SvState old, gpointer user_data);
+    /* The kernel's OOM killer took a process of a container, the first time. (nullable) */
+    void (*oom)(SvSandbox *sandbox, const SvRecord *record, gpointer user_data);
 } SvSandboxHandlers;
 
 /* @config (ref taken), @paths (taken). The caller holds the sandbox's lock for life. */

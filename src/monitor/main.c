@@ -84,6 +84,12 @@ static void on_changed(SvSandbox *sandbox, const SvRecord *record, SvState old, 
     sv_server_notify(monitor->server, record, old);
 }
 
+static void on_oom(SvSandbox *sandbox, const SvRecord *record, gpointer user_data)
+{
+    Monitor *monitor = user_data;
+    sv_server_notify_oom(monitor->server, record);
+}
+
 static void on_recovered(const GError *error, gpointer user_data)
 {
     Monitor *monitor = user_data;
@@ -100,6 +106,7 @@ static const SvDriver driver = {
 static const SvSandboxHandlers handlers = {
     .idle = on_idle,
     .changed = on_changed,
+    .oom = on_oom,
 };
 
 static gboolean run(Options *options, GError **error)

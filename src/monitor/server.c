@@ -134,10 +134,22 @@ gboolean sv_server_close_if_unused(SvServer *server)
     return FALSE;
 }
 
-void sv_server_notify(SvServer *server, const SvRecord *record, SvState old)
+/* Takes @object. */
+static void tell_all(SvServer *server, JsonObject *object)
 {
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autoptr(JsonObject) object = json_object_new();
+    json_node_take_object(node, object);
+    g_autofree char *text = sv_json_text(node, FALSE);
+    GHashTableIter iter;
+    gpointer client;
+    g_hash_table_iter_init(&iter, server->clients);
+    while (g_hash_table_iter_next(&iter, &client, NULL))
+        sv_client_tell(client, text);
+}
+
+void sv_server_notify(SvServer *server, const SvRecord *record, SvState old)
+{
+    JsonObject *object = json_object_new();
     g_autofree char *time = sv_time_rfc3339(g_get_real_time());
     json_object_set_string_member(object, "type", "state");
     json_object_set_string_member(object, "id", record->id);
@@ -149,11 +161,13 @@ void sv_server_notify(SvServer *server, const SvRecord *record, SvState old)
         json_object_set_int_member(object, "exitStatus", record->exit_status);
         json_object_set_string_member(object, "cause", sv_cause_name(record->cause));
     }
-    json_node_set_object(node, object);
-    g_autofree char *text = sv_json_text(node, FALSE);
-    GHashTableIter iter;
-    gpointer client;
-    g_hash_table_iter_init(&iter, server->clients);
-    while (g_hash_table_iter_next(&iter, &client, NULL))
-        sv_client_tell(client, text);
+    tell_all(server, object);
+}
+
+void sv_server_notify_oom(SvServer *server, const SvRecord *record)
+{
+    JsonObject *object = json_object_new();
+    json_object_set_string_member(object, "type", "oom");
+    json_object_set_string_member(object, "id", record->id);
+    tell_all(server, object);
 }

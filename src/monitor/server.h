@@ -19,6 +19,7 @@ gboolean sv_server_close_if_unused(SvServer *server);
 /* Called whenever a caller has left. */
 void sv_server_set_left(SvServer *server, void (*left)(gpointer user_data), gpointer user_data);
 /* Tells those who watch (events --state). */
+void sv_server_notify_oom(SvServer *server, const SvRecord *record);
 void sv_server_notify(SvServer *server, const SvRecord *record, SvState old);
 
 G_END_DECLS
