@@ -208,7 +208,10 @@ static void on_resumed(const ProtobufCMessage *reply, const GError *error, gpoin
     SvProcess *process =
         g_hash_table_lookup(resume->sandbox->processes, GUINT_TO_POINTER(resume->handle));
     if (process && process->shim && process->attach_stream) {
-        if (error)
+        const SvRecord *record = process->container->record;
+        gboolean ending = record->stopping || record->state == SV_STATE_STOPPED;
+        /* The guest may have removed it already; its shim waits for the status then. */
+        if (error && !ending)
             sv_conn_reply_error(process->shim, process->attach_stream, error);
         else
             sv_conn_reply(process->shim, process->attach_stream, NULL);
