@@ -2,6 +2,7 @@
 #include "core/client.h"
 #include "base/command.h"
 #include "base/fd.h"
+#include "core/cgroup-root.h"
 #include "core/lifecycle.h"
 #include <errno.h>
 #include <poll.h>
@@ -196,6 +197,7 @@ static gboolean start_by_fork(const SvPaths *paths, const char *monitor_path,
     const char *config_path, gboolean debug, gint64 deadline, GError **error)
 {
     g_autoptr(SvCommand) cmd = sv_command_new(monitor_path);
+    g_auto(GStrv) cgroups = sv_cgroup_roots();
     int fds[2] = {-1, -1};
     g_auto(SvFd) reader = -1;
     g_auto(SvFd) writer = -1;
@@ -212,6 +214,7 @@ static gboolean start_by_fork(const SvPaths *paths, const char *monitor_path,
         sv_command_add_arg(cmd, "--debug");
     sv_command_add_args(cmd, "--ready-fd", "3", NULL);
     sv_command_map_fd(cmd, writer, 3);
+    sv_command_set_pre_exec(cmd, sv_cgroup_enter_roots, cgroups);
     if (!sv_command_spawn_orphan(cmd, error))
         return FALSE;
     sv_fd_clear(&writer);
