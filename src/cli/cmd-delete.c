@@ -35,14 +35,16 @@ static gboolean ask_monitor(
 {
     Sandvirt__V1__DeleteRequest request = SANDVIRT__V1__DELETE_REQUEST__INIT;
     GError *local = NULL;
+    gboolean again = FALSE;
 
     if (!sv_target_connect(target, cli, error))
         return FALSE;
     request.container_id = (char *)id;
     request.force = force;
-    if (sv_target_call(target, "Delete", &request.base, sv_target_stop_ms(target), &local))
+    if (sv_target_call_again(
+            target, cli, "Delete", &request.base, sv_target_stop_ms(target), &again, &local))
         return TRUE;
-    if (force && sv_error_is(local, SV_ERR_NOT_FOUND)) {
+    if ((force || again) && sv_error_is(local, SV_ERR_NOT_FOUND)) {
         g_error_free(local);
         return TRUE;
     }

@@ -24,6 +24,7 @@ static gboolean send_signal(SvCli *cli, const char *id, int signo, gboolean all,
     g_auto(SvTarget) target = SV_TARGET_INIT;
     Sandvirt__V1__KillRequest request = SANDVIRT__V1__KILL_REQUEST__INIT;
     GError *local = NULL;
+    gboolean again = FALSE, sent;
 
     if (!sv_target_load(&target, cli, id, NULL, error))
         return FALSE;
@@ -34,11 +35,17 @@ static gboolean send_signal(SvCli *cli, const char *id, int signo, gboolean all,
     request.container_id = (char *)id;
     request.signal = (guint32)signo;
     request.all = all;
-    if (sv_target_call(&target, "Kill", &request.base, sv_target_stop_ms(&target), &local))
+    /* KILL is the one signal that may come twice. */
+    if (signo == SIGKILL)
+        sent = sv_target_call_again(
+            &target, cli, "Kill", &request.base, sv_target_stop_ms(&target), &again, &local);
+    else
+        sent = sv_target_call(&target, "Kill", &request.base, sv_target_stop_ms(&target), &local);
+    if (sent)
         return TRUE;
-    if (sv_error_is(local, SV_ERR_NOT_RUNNING)) {
+    if (sv_error_is(local, SV_ERR_NOT_RUNNING) || (again && sv_error_is(local, SV_ERR_NOT_FOUND))) {
         g_error_free(local);
-        return all || not_running(error);
+        return all || again || not_running(error);
     }
     g_propagate_error(error, local);
     return FALSE;

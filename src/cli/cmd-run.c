@@ -28,19 +28,13 @@ static gboolean clean_up(SvCreated *created, SvCli *cli, const char *id, GError 
     Sandvirt__V1__DeleteRequest request = SANDVIRT__V1__DELETE_REQUEST__INIT;
     SvTarget *target = &created->target;
     GError *local = NULL;
+    gboolean again = FALSE;
 
     request.container_id = (char *)id;
     request.force = TRUE;
-    if (sv_target_call(target, "Delete", &request.base, sv_target_stop_ms(target), &local))
+    if (sv_target_call_again(
+            target, cli, "Delete", &request.base, sv_target_stop_ms(target), &again, &local))
         return TRUE;
-    /* Its monitor may be another one by now. */
-    if (sv_error_is(local, SV_ERR_CLOSED)) {
-        g_clear_error(&local);
-        sv_fd_clear(&target->fd);
-        if (sv_target_connect(target, cli, &local) &&
-            sv_target_call(target, "Delete", &request.base, sv_target_stop_ms(target), &local))
-            return TRUE;
-    }
     if (sv_error_is(local, SV_ERR_NOT_FOUND)) {
         g_error_free(local);
         return TRUE;

@@ -28,6 +28,7 @@ static int cmd_stop(SvCli *cli, gconstpointer values, char **args, GError **erro
     g_auto(SvTarget) target = SV_TARGET_INIT;
     Sandvirt__V1__StopRequest request = SANDVIRT__V1__STOP_REQUEST__INIT;
     gint64 seconds = 0;
+    gboolean again = FALSE;
 
     if (!parse_time(opts->time, &seconds, error) ||
         !sv_target_load(&target, cli, args[0], NULL, error))
@@ -39,8 +40,8 @@ static int cmd_stop(SvCli *cli, gconstpointer values, char **args, GError **erro
         return -1;
     request.container_id = args[0];
     request.timeout_ms = (guint32)(seconds * 1000);
-    return sv_target_call(&target, "Stop", &request.base,
-               (int)seconds * 1000 + sv_target_stop_ms(&target), error)
+    return sv_target_call_again(&target, cli, "Stop", &request.base,
+               (int)seconds * 1000 + sv_target_stop_ms(&target), &again, error)
         ? 0
         : -1;
 }

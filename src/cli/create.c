@@ -191,17 +191,18 @@ static gboolean call_create(SvCreated *created, const char *id, GError **error)
 }
 
 /* Takes back what was registered. Create has done so when it failed by itself; asking twice is fine. */
-static void roll_back(SvCreated *created, const char *id)
+static void roll_back(SvCreated *created, SvCli *cli, const char *id)
 {
     Sandvirt__V1__DeleteRequest request = SANDVIRT__V1__DELETE_REQUEST__INIT;
     g_autoptr(GError) error = NULL;
+    gboolean again = FALSE;
 
     sv_shim_child_clear(&created->shim);
     request.container_id = (char *)id;
     request.force = TRUE;
-    if (!sv_target_call(&created->target, "Delete", &request.base,
-            sv_target_stop_ms(&created->target), &error) &&
-        !sv_error_is(error, SV_ERR_NOT_FOUND) && !sv_error_is(error, SV_ERR_CLOSED))
+    if (!sv_target_call_again(&created->target, cli, "Delete", &request.base,
+            sv_target_stop_ms(&created->target), &again, &error) &&
+        !sv_error_is(error, SV_ERR_NOT_FOUND))
         g_warning("ignoring: roll back of container %s: %s", id, error->message);
 }
 
@@ -251,6 +252,6 @@ gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, g
     args.new_netns = args.new_netns && netns < 0;
     if (make_ready(created, cli, options, &args, error))
         return TRUE;
-    roll_back(created, id);
+    roll_back(created, cli, id);
     return FALSE;
 }

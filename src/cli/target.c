@@ -7,6 +7,8 @@
 /* A monitor that starts may have to find everything again: libvirt, machine, agent. */
 #define ENSURE_MS 60000
 #define MARGIN_MS 10000
+/* How many monitors in a row may die under one call. */
+#define CALL_ATTEMPTS 5
 
 void sv_target_clear(SvTarget *target)
 {
@@ -96,6 +98,29 @@ gboolean sv_target_call(SvTarget *target, const char *method, const ProtobufCMes
         return TRUE;
     g_propagate_error(error, local);
     return FALSE;
+}
+
+gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
+    const ProtobufCMessage *message, int timeout_ms, gboolean *again, GError **error)
+{
+    gint64 deadline = g_get_monotonic_time() + timeout_ms * (gint64)1000;
+
+    *again = FALSE;
+    for (int i = 0;; i++) {
+        gint64 left_ms = (deadline - g_get_monotonic_time()) / 1000;
+        GError *local = NULL;
+
+        if ((target->fd >= 0 || sv_target_connect(target, cli, &local)) &&
+            sv_target_call(target, method, message, (int)MAX(left_ms, 1), &local))
+            return TRUE;
+        if (!sv_error_is(local, SV_ERR_CLOSED) || i + 1 == CALL_ATTEMPTS || left_ms <= 0) {
+            g_propagate_error(error, local);
+            return FALSE;
+        }
+        g_error_free(local);
+        sv_fd_clear(&target->fd);
+        *again = TRUE;
+    }
 }
 
 gboolean sv_target_simple(

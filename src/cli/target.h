@@ -37,6 +37,11 @@ gboolean sv_target_connect(SvTarget *target, SvCli *cli, GError **error) G_GNUC_
 /* One call without an answer's message. */
 gboolean sv_target_call(SvTarget *target, const char *method, const ProtobufCMessage *message,
     int timeout_ms, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* The same for what may be asked twice: when the monitor dies meanwhile, the next one is asked, connected or
+ * not before. *@again: that happened, and the first may have done it already. */
+gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
+    const ProtobufCMessage *message, int timeout_ms, gboolean *again, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* load, connect and a call whose message names only the container. */
 gboolean sv_target_simple(SvCli *cli, const char *id, const char *verb, const char *method,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;
