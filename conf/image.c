@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "conf/config.h"
+#include "conf/image-place.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -69,6 +70,13 @@ static char *resolve(const char *path, const char *what, GError **error)
 
 gboolean sv_config_guest_image(const SvConfig *config, char **kernel, char **image, GError **error)
 {
+    g_autoptr(GError) local = NULL;
+    if (sv_image_in_place(config, kernel, image, &local))
+        return TRUE;
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
     g_autofree char *kernel_path = *config->kernel != '\0'
         ? g_strdup(config->kernel)
         : g_build_filename(config->image_dir, KERNEL, NULL);

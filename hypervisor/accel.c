@@ -203,7 +203,7 @@ gboolean sv_accel_find(
     const SvConfig *config, gboolean fresh, SvAccel *accel, char **reason, GError **error)
 {
     *reason = NULL;
-    if (config->accel != SV_ACCEL_MODE_AUTO) {
+    if (config->accel != SV_ACCEL_MODE_AUTO && !(fresh && config->accel == SV_ACCEL_MODE_KVM)) {
         *accel = config->accel == SV_ACCEL_MODE_KVM ? SV_ACCEL_KVM : SV_ACCEL_TCG;
         return TRUE;
     }

@@ -20,7 +20,8 @@ typedef void (*SvAccelDone)(
  * with TCG. */
 void sv_accel_resolve(const SvConfig *config, SvAccelDone done, gpointer user_data);
 
-/* The same, blocking. @fresh: try although an answer is in the cache. @reason (out, transfer full,
+/* The same, blocking. @fresh: try although an answer is in the cache, or "kvm" is
+ * configured. @reason (out, transfer full,
  * nullable). Needs no running main loop. */
 gboolean sv_accel_find(const SvConfig *config, gboolean fresh, SvAccel *accel, char **reason,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;

@@ -10,8 +10,8 @@
 
 static const SvVerb *const verbs[] = {&sv_verb_create, &sv_verb_start, &sv_verb_state,
     &sv_verb_kill, &sv_verb_delete, &sv_verb_run, &sv_verb_exec, &sv_verb_list, &sv_verb_ps,
-    &sv_verb_pause, &sv_verb_resume, &sv_verb_stop, &sv_verb_gc, &sv_verb_update, &sv_verb_events,
-    &sv_verb_spec, &sv_verb_features, &sv_verb_checkpoint, &sv_verb_restore};
+    &sv_verb_pause, &sv_verb_resume, &sv_verb_stop, &sv_verb_gc, &sv_verb_check, &sv_verb_update,
+    &sv_verb_events, &sv_verb_spec, &sv_verb_features, &sv_verb_checkpoint, &sv_verb_restore};
 
 #define FIELD(name) G_STRUCT_OFFSET(SvCli, name)
 static const SvOption global_options[] = {

@@ -62,6 +62,8 @@ static void step_kill(SvSequence *seq, gpointer user_data)
         return;
     }
     container->init->exit_ticket = sv_sequence_ticket(seq);
+    if (container->init->shim_pidfd < 0) /* dead already when this monitor came */
+        sv_process_discard_output(container->init);
     Sandvirt__V1__SignalRequest message = SANDVIRT__V1__SIGNAL_REQUEST__INIT;
     message.container_id = container->record->id;
     message.handle = container->init->handle;

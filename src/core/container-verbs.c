@@ -190,14 +190,18 @@ void sv_container_kill(
     } else if (signo == 0) {
         sv_answer_later(done, NULL, user_data);
     } else {
-        if (sandbox->record->suspended && signo == SIGKILL)
+        gboolean waits = sandbox->record->suspended && signo != SIGKILL;
+        if (sandbox->record->suspended && !waits)
             kill_suspended(container);
         if (!sv_agent_is_ready(sandbox->agent)) {
             sv_container_begin_stop(container, SV_CAUSE_AGENT_LOST, -1, FALSE);
             sv_answer_later(done, NULL, user_data);
             return;
         }
-        signal_guest(container, signo, all, done, user_data);
+        /* in a suspended machine it is pending, as one for a frozen process is */
+        signal_guest(container, signo, all, waits ? NULL : done, user_data);
+        if (waits)
+            sv_answer_later(done, NULL, user_data);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The end of a machine and of everything on the host that was for it. Every step is tried. */
 #include "core/sandbox-priv.h"
+#include "core/uids.h"
 
 #include "base/fd.h"
 #include "base/file.h"
@@ -138,6 +139,17 @@ static gboolean still_runs(const SvSandbox *sandbox)
     return !sandbox->domain_gone && !sandbox->qemu_gone;
 }
 
+/* Only when QEMU is gone for sure: the next machine gets its user. */
+static void step_user(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    if (sandbox->record && !still_runs(sandbox)) {
+        sv_uids_release(sandbox->config, sandbox->paths, sandbox->record->uid);
+        sandbox->record->uid = -1;
+    }
+    sv_sequence_next(seq);
+}
+
 static void step_record(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
@@ -161,6 +173,7 @@ static const SvStep down_steps[] = {
     {"network", step_network, NULL, 10000},
     {"share", step_share, NULL, 0},
     {"files", step_files, NULL, 0},
+    {"user", step_user, NULL, 0},
     {"record", step_record, NULL, 0},
     {NULL, NULL, NULL, 0},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The machine of a sandbox as plain data, from configuration and record. */
 #include "core/sandbox-priv.h"
+#include "core/uids.h"
 
 #include <string.h>
 
@@ -85,7 +86,8 @@ SvMachine *sv_machine_build(SvSandbox *sandbox, GError **error)
         machine->virtiofsd = g_strdup(config->virtiofsd);
     machine->root_ports = config->root_ports;
     machine->uid = sandbox->record->uid;
-    machine->gid = -1;
+    /* The user's own group: an id of the range is no group of the host. */
+    machine->gid = machine->uid >= 0 ? sv_uids_group(machine->uid) : -1;
     machine->console_shell = config->console_shell;
     return machine;
 }

@@ -2,6 +2,7 @@
 /* From nothing to an agent that answers: the share, the domain, the channel. One start for all
  * containers that want the machine meanwhile. */
 #include "core/sandbox-priv.h"
+#include "core/uids.h"
 
 #include "base/fd.h"
 #include "base/file.h"
@@ -100,6 +101,34 @@ static void undo_share(SvSequence *seq, gpointer user_data)
         sv_sequence_next(seq);
     else
         sv_sequence_fail(seq, error);
+}
+
+/* ---- user of QEMU */
+
+static gboolean save_user(int uid, gpointer user_data, GError **error)
+{
+    SvSandbox *sandbox = user_data;
+    sandbox->record->uid = uid;
+    return sv_sandbox_save(sandbox, error);
+}
+
+static void step_user(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    GError *error = NULL;
+    int uid;
+    if (sv_uids_take(sandbox->config, sandbox->paths, save_user, sandbox, &uid, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
+static void undo_user(SvSequence *seq, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    sv_uids_release(sandbox->config, sandbox->paths, sandbox->record->uid);
+    sandbox->record->uid = -1;
+    sv_sequence_next(seq);
 }
 
 /* ---- connection to libvirt */
@@ -268,6 +297,7 @@ static void step_setup(SvSequence *seq, gpointer user_data)
 static const SvStep up_steps[] = {
     {"acceleration", step_accel, NULL, 0},
     {"share", step_share, undo_share, 0},
+    {"user", step_user, undo_user, 0},
     {"connect", step_connect, NULL, 0},
     {"domain", step_domain, undo_domain, 0},
     {"agent", step_agent, undo_agent, 0},

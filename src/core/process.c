@@ -57,12 +57,24 @@ void sv_process_free(SvProcess *process)
 
 /* ---- the shim's life */
 
+void sv_process_discard_output(SvProcess *process)
+{
+    SvAgent *agent = process->container->sandbox->agent;
+    if (!process->in_guest || !sv_agent_is_ready(agent))
+        return;
+    for (guint stream = SV_STREAM_STDOUT; stream <= SV_STREAM_STDERR; stream++)
+        sv_agent_send(agent,
+            sv_message_ack(
+                process->handle, (guint8)(stream | SV_FLAG_BROKEN), process->offsets[stream]));
+}
+
 static void shim_gone(SvProcess *process)
 {
     SvContainer *container = process->container;
     sv_fd_clear(&process->shim_pidfd);
     g_clear_pointer(&process->shim, sv_conn_free);
     process->attach_stream = 0;
+    sv_process_discard_output(process);
     if (process->timer)
         g_source_remove(process->timer);
     process->timer = 0;

@@ -217,6 +217,8 @@ void sv_process_watch(SvProcess *process, pid_t pid, guint64 start);
 /* The shim shall exit with @status once its output is written; killed after a deadline. */
 void sv_process_finish(SvProcess *process, int status);
 void sv_process_kill_shim(SvProcess *process);
+/* Nobody takes its output any more: the guest shall not keep its exit back for it. */
+void sv_process_discard_output(SvProcess *process);
 /* Answers Attach and lets the streams flow from the shim's offsets. */
 void sv_process_resume_streams(SvProcess *process, guint64 ticket);
 void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_data);

@@ -8,6 +8,7 @@
 #include "conf/config.h"
 #include "hypervisor/accel.h"
 #include "hypervisor/driver.h"
+#include "monitor/check.h"
 #include "monitor/gc.h"
 #include "monitor/server.h"
 
@@ -21,7 +22,7 @@
 
 typedef struct {
     char *root, *sandbox, *config;
-    gboolean debug, gc, dry_run;
+    gboolean debug, gc, dry_run, check, json, quick;
     int ready_fd;
 } Options;
 
@@ -41,13 +42,16 @@ static gboolean parse_options(int *argc, char ***argv, Options *options, GError 
         {"ready-fd", 0, 0, G_OPTION_ARG_INT, &options->ready_fd, "told when it listens", "FD"},
         {"gc", 0, 0, G_OPTION_ARG_NONE, &options->gc, "remove what was left, and end", NULL},
         {"dry-run", 0, 0, G_OPTION_ARG_NONE, &options->dry_run, "with --gc: only list", NULL},
+        {"check", 0, 0, G_OPTION_ARG_NONE, &options->check, "is this host fit? and end", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "with --check: print JSON", NULL},
+        {"quick", 0, 0, G_OPTION_ARG_NONE, &options->quick, "with --check: no machine", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
-    if (options->root && (options->sandbox || options->gc))
+    if (options->root && (options->sandbox || options->gc || options->check))
         return TRUE;
     g_set_error_literal(error, SV_BASE_ERROR, SV_ERR_INVALID, "--root and --sandbox are needed");
     return FALSE;
@@ -109,12 +113,21 @@ static const SvSandboxHandlers handlers = {
     .oom = on_oom,
 };
 
+/* --debug, or what the administrator has set for all of them. */
+static gboolean start_log(const SvConfig *config, const Options *options, GError **error)
+{
+    gboolean debug = options->debug || config->log_level >= SV_LOG_LEVEL_INFO;
+    return sv_log_init("sandvirt-monitor", debug, NULL, SV_LOG_TEXT, TRUE, error);
+}
+
 static gboolean run(Options *options, GError **error)
 {
     g_autoptr(SvPaths) paths = NULL;
     const SvConfig *config = sv_config_load(options->config, error);
-    if (!config)
+    if (!config || !start_log(config, options, error)) {
+        sv_config_unref(config);
         return FALSE;
+    }
     paths = sv_paths_new(config, options->root, options->sandbox, TRUE, error);
     if (!paths || !sv_file_mkdirs(paths->state_dir, 0700, error) ||
         !sv_file_mkdirs(paths->sock_dir, 0700, error)) {
@@ -154,6 +167,24 @@ static gboolean run_gc(const Options *options, GError **error)
     return ok;
 }
 
+static int run_check(const Options *options, GError **error)
+{
+    const SvConfig *config = sv_config_load(options->config, error);
+    if (!config)
+        return -1;
+    int status = sv_check(config, options->root, options->json, options->quick);
+    sv_config_unref(config);
+    return status;
+}
+
+/* The exit status of a mode, -1 with @error. */
+static int run_mode(Options *options, GError **error)
+{
+    if (options->check)
+        return run_check(options, error);
+    return (options->gc ? run_gc(options, error) : run(options, error)) ? 0 : -1;
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
@@ -162,9 +193,11 @@ int main(int argc, char **argv)
     mallopt(M_ARENA_MAX, 1);
     signal(SIGPIPE, SIG_IGN);
     umask(077);
-    if (!parse_options(&argc, &argv, &options, &error) ||
-        !sv_log_init("sandvirt-monitor", options.debug, NULL, SV_LOG_TEXT, TRUE, &error) ||
-        !(options.gc ? run_gc(&options, &error) : run(&options, &error))) {
+    int status = -1;
+    if (parse_options(&argc, &argv, &options, &error) &&
+        sv_log_init("sandvirt-monitor", options.debug, NULL, SV_LOG_TEXT, TRUE, &error))
+        status = run_mode(&options, &error);
+    if (status < 0) {
         tell_ready(&options, error);
         g_printerr("sandvirt-monitor: %s\n", error->message);
         return sv_error_is(error, SV_ERR_BUSY) ? 3 : 1;
@@ -172,5 +205,5 @@ int main(int argc, char **argv)
     g_free(options.root);
     g_free(options.sandbox);
     g_free(options.config);
-    return 0;
+    return status;
 }
