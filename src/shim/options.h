@@ -16,20 +16,20 @@ G_BEGIN_DECLS
 /* and its starter; closing before that makes the shim end */
 #define SV_SHIM_GO 'G' /* the container is created: go on alone */
 
-    typedef struct {
-        const char *container; /* id */
-        const char *monitor; /* name of the monitor's socket */
-        const char *launcher; /* name of the launcher's socket, "" : none */
-        const char *root, *sandbox; /* for the launcher */
-        const char *config, *monitor_path; /* "" : none */
-        const char *console_socket; /* "" : none */
-        guint32 handle;
-        guint rows, cols;
-        gboolean debug, terminal, no_stdin;
-    } SvShimOptions;
+typedef struct {
+    const char *container; /* id */
+    const char *monitor; /* name of the monitor's socket */
+    const char *launcher; /* name of the launcher's socket, "" : none */
+    const char *root, *sandbox; /* for the launcher */
+    const char *config, *monitor_path; /* "" : none */
+    const char *console_socket; /* "" : none */
+    guint32 handle;
+    guint rows, cols;
+    gboolean debug, terminal, no_stdin;
+} SvShimOptions;
 
-    /* Strings are borrowed from @argv. */
-    gboolean sv_shim_options_parse(SvShimOptions * options, int argc, char **argv, GError **error)
-        G_GNUC_WARN_UNUSED_RESULT;
+/* Strings are borrowed from @argv. */
+gboolean sv_shim_options_parse(SvShimOptions *options, int argc, char **argv, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

@@ -9,70 +9,70 @@
 
 G_BEGIN_DECLS
 
-    /* Where the shim stands with its monitor. */
-    typedef enum {
-        SV_LINK_DOWN, /* none and none wanted: before READY a lost monitor means that the create fails,
+/* Where the shim stands with its monitor. */
+typedef enum {
+    SV_LINK_DOWN, /* none and none wanted: before READY a lost monitor means that the create fails,
                           and the starter will say so. Left by GO */
-        SV_LINK_WAITING, /* nobody to ask: until a socket appears in RUN/.sock */
-        SV_LINK_ENSURING, /* the launcher was asked; left by its answer or its end */
-        SV_LINK_ATTACHING, /* connected, Attach sent; requests and output are served, input is not sent */
-        SV_LINK_UP, /* attached */
-    } SvLinkState;
+    SV_LINK_WAITING, /* nobody to ask: until a socket appears in RUN/.sock */
+    SV_LINK_ENSURING, /* the launcher was asked; left by its answer or its end */
+    SV_LINK_ATTACHING, /* connected, Attach sent; requests and output are served, input is not sent */
+    SV_LINK_UP, /* attached */
+} SvLinkState;
 
-    typedef struct {
-        SvShimOptions options;
-        SvStdio stdio[3]; /* stdin, stdout, stderr */
-        SvInput input;
-        SvOutput output[2]; /* stdout, stderr */
-        int signal_fd, caller_fd, watch_fd, sock_fd; /* -1: none */
+typedef struct {
+    SvShimOptions options;
+    SvStdio stdio[3]; /* stdin, stdout, stderr */
+    SvInput input;
+    SvOutput output[2]; /* stdout, stderr */
+    int signal_fd, caller_fd, watch_fd, sock_fd; /* -1: none */
 
-        SvLinkState link;
-        SvPeer monitor, launcher;
-        guint32 attach_stream; /* of the Attach that is not answered */
-        guint failures; /* connections in a row that ended before Attach was answered */
-        guint faults; /* breaches of the protocol, ever */
+    SvLinkState link;
+    SvPeer monitor, launcher;
+    guint32 attach_stream; /* of the Attach that is not answered */
+    guint failures; /* connections in a row that ended before Attach was answered */
+    guint faults; /* breaches of the protocol, ever */
 
-        gboolean released; /* GO came */
-        gboolean has_rootfs; /* the container's root is ours */
-        guint rows, cols; /* of the terminal, as told last */
-        guint64 signals; /* waiting for a link: bit n-1 for signal n */
+    gboolean released; /* GO came */
+    gboolean has_rootfs; /* the container's root is ours */
+    guint rows, cols; /* of the terminal, as told last */
+    guint64 signals; /* waiting for a link: bit n-1 for signal n */
 
-        gboolean exiting; /* Exit came: only the rest of the output is left */
-        guint32 exit_stream; /* of that request; 0: its connection has gone */
-        gboolean answered; /* the answer is queued */
-        int status; /* to exit with */
-        gboolean done;
-    } SvShim;
+    gboolean exiting; /* Exit came: only the rest of the output is left */
+    guint32 exit_stream; /* of that request; 0: its connection has gone */
+    gboolean answered; /* the answer is queued */
+    int status; /* to exit with */
+    gboolean done;
+} SvShim;
 
-    /* ---- setup.c */
-    void sv_shim_init(SvShim * shim);
-    void sv_shim_clear(SvShim * shim);
-    /* Streams, terminal, signals, root: everything before the loop. */
-    gboolean sv_shim_set_up(SvShim * shim, GError * *error) G_GNUC_WARN_UNUSED_RESULT;
-    /* A message to the starter, when there is one. */
-    void sv_shim_tell(SvShim * shim, char kind, const char *text);
+/* ---- setup.c */
+void sv_shim_init(SvShim *shim);
+void sv_shim_clear(SvShim *shim);
+/* Streams, terminal, signals, root: everything before the loop. */
+gboolean sv_shim_set_up(SvShim *shim, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* A message to the starter, when there is one. */
+void sv_shim_tell(SvShim *shim, char kind, const char *text);
 
-    /* ---- link.c */
-    /* Connects to the monitor, or asks for one, or waits for one. */
-    void sv_link_start(SvShim * shim);
-    void sv_link_lost(SvShim * shim, const char *why);
-    void sv_link_on_monitor(SvShim * shim, short revents);
-    void sv_link_on_launcher(SvShim * shim);
-    void sv_link_on_watch(SvShim * shim);
+/* ---- link.c */
+/* Connects to the monitor, or asks for one, or waits for one. */
+void sv_link_start(SvShim *shim);
+void sv_link_lost(SvShim *shim, const char *why);
+void sv_link_on_monitor(SvShim *shim, short revents);
+void sv_link_on_launcher(SvShim *shim);
+void sv_link_on_watch(SvShim *shim);
 
-    /* ---- serve.c */
-    /* A frame from the monitor; FALSE + @error when it breaks the protocol. */
-    gboolean sv_serve_frame(SvShim * shim, const SvFrame *frame, GError **error);
-    /* Sends what is waiting and may be sent: acknowledgements, input, signals, the answer to Exit. */
-    void sv_serve_push(SvShim * shim);
+/* ---- serve.c */
+/* A frame from the monitor; FALSE + @error when it breaks the protocol. */
+gboolean sv_serve_frame(SvShim *shim, const SvFrame *frame, GError **error);
+/* Sends what is waiting and may be sent: acknowledgements, input, signals, the answer to Exit. */
+void sv_serve_push(SvShim *shim);
 
-    /* ---- loop.c */
-    /* Returns the status to exit with. */
-    int sv_shim_run(SvShim * shim);
-    void sv_shim_end(SvShim * shim, int status);
+/* ---- loop.c */
+/* Returns the status to exit with. */
+int sv_shim_run(SvShim *shim);
+void sv_shim_end(SvShim *shim, int status);
 
-    /* ---- signals.c */
-    void sv_shim_on_signals(SvShim * shim);
-    void sv_shim_resize(SvShim * shim);
+/* ---- signals.c */
+void sv_shim_on_signals(SvShim *shim);
+void sv_shim_resize(SvShim *shim);
 
 G_END_DECLS
