@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/boot.h"
 #include "agent/cgroup.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -110,6 +111,22 @@ static void set_up_cgroups(void)
     sv_cgroup_delegate(containers);
 }
 
+/* As hosts with systemd have them: rlimits of engines are made for that. threads-max follows the memory at
+ * boot, which may grow; a pids limit is what bounds a container. */
+static void raise_sysctls(void)
+{
+    static const char *const sysctls[][2] = {{"/proc/sys/fs/nr_open", "1073741816"},
+        {"/proc/sys/fs/file-max", "9223372036854775807"}, {"/proc/sys/kernel/pid_max", "4194304"},
+        {"/proc/sys/kernel/threads-max", "4194303"}};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(sysctls); i++) {
+        g_auto(SvFd) fd = open(sysctls[i][0], O_WRONLY | O_CLOEXEC);
+
+        if (fd < 0 || write(fd, sysctls[i][1], strlen(sysctls[i][1])) < 0)
+            g_info("ignoring: %s: %s", sysctls[i][0], g_strerror(errno));
+    }
+}
+
 static void raise_limits(void)
 {
     struct rlimit files = {1048576, 1048576};
@@ -119,6 +136,7 @@ static void raise_limits(void)
     setrlimit(RLIMIT_NPROC, &many);
     setrlimit(RLIMIT_MEMLOCK, &many);
     setrlimit(RLIMIT_CORE, &many);
+    setrlimit(RLIMIT_SIGPENDING, &many);
 }
 
 void sv_boot_rest(void)
@@ -153,6 +171,7 @@ void sv_boot_rest(void)
     }
     set_up_cgroups();
     loopback_up();
+    raise_sysctls();
     raise_limits();
     reboot(RB_DISABLE_CAD);
 }

@@ -56,7 +56,12 @@ gboolean sv_setup_sysctls(Sandvirt__V1__Sysctl *const *sysctls, gsize n, GError 
             return FALSE;
         }
         if (fd < 0 || write(fd, sysctls[i]->value, strlen(sysctls[i]->value)) < 0) {
-            sv_error_set_errno(error, SV_AGENT_ERROR, errno, "set sysctl %s", sysctls[i]->key);
+            int errsv = errno;
+            g_autofree char *key = g_strdup(sysctls[i]->key);
+
+            if (!strchr(key, '.'))
+                g_strdelimit(key, "/", '.'); /* as it is mostly written */
+            sv_error_set_errno(error, SV_AGENT_ERROR, errsv, "set sysctl %s", key);
             return FALSE;
         }
     }

@@ -5,16 +5,13 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "core/guestspec.h"
+#include <string.h>
 
 static const char *const hooks[] = {"prestart", "createRuntime", "createContainer",
     "startContainer", "poststart", "poststop", NULL};
-static const char *const mount_options[] = {"async", "atime", "bind", "defaults", "dev", "diratime",
-    "dirsync", "exec", "iversion", "lazytime", "loud", "mand", "noatime", "nodev", "nodiratime",
-    "noexec", "noiversion", "nolazytime", "nomand", "norelatime", "nostrictatime", "nosuid",
-    "private", "rbind", "relatime", "remount", "ro", "rprivate", "rro", "rshared", "rslave",
-    "runbindable", "rw", "shared", "silent", "slave", "strictatime", "suid", "sync", "tmpcopyup",
-    "unbindable", NULL};
-static const char *const namespaces[] = {"cgroup", "ipc", "mount", "network", "pid", "uts", NULL};
+static const char *const namespaces[] = {
+    "cgroup", "ipc", "mount", "network", "pid", "user", "uts", NULL};
 static const char *const capabilities[] = {"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH",
     "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP",
     "CAP_LINUX_IMMUTABLE", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN",
@@ -39,6 +36,26 @@ static void add_list(JsonObject *object, const char *name, const char *const *li
     for (; *list; list++)
         json_array_add_string_element(array, *list);
     json_object_set_array_member(object, name, array);
+}
+
+static gint compare(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* What the translation of mounts knows. */
+static void add_mount_options(JsonObject *root)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+
+    for (const char *const *o = sv_guest_bind_options; *o; o++)
+        g_ptr_array_add(all, (gpointer)*o);
+    for (const char *const *o = sv_guest_recursive_options; *o; o++)
+        g_ptr_array_add(all, (gpointer)*o);
+    g_ptr_array_add(all, (gpointer) "tmpcopyup");
+    g_ptr_array_sort(all, compare);
+    g_ptr_array_add(all, NULL);
+    add_list(root, "mountOptions", (const char *const *)all->pdata);
 }
 
 static JsonObject *add_object(JsonObject *object, const char *name)
@@ -84,7 +101,7 @@ static int cmd_features(SvCli *cli, gconstpointer values, char **args, GError **
     json_object_set_string_member(root, "ociVersionMin", "1.0.0");
     json_object_set_string_member(root, "ociVersionMax", "1.1.0");
     add_list(root, "hooks", hooks);
-    add_list(root, "mountOptions", mount_options);
+    add_mount_options(root);
     add_linux(root);
     json_object_set_string_member(
         add_object(root, "annotations"), "io.sandvirt.version", PACKAGE_VERSION);

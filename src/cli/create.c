@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "base/process.h"
 #include "cli/netns.h"
+#include "core/guestspec.h"
 #include "oci/pod.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -190,6 +191,18 @@ static gboolean call_create(SvCreated *created, const char *id, GError **error)
     return FALSE;
 }
 
+/* What would be refused by the monitor anyway, before it starts a machine. */
+static gboolean check_fields(const SvSpec *spec, GError **error)
+{
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+
+    if (!sv_guest_spec_check(spec, warnings, error))
+        return FALSE;
+    for (guint i = 0; i < warnings->len; i++)
+        g_warning("config.json: %s", (const char *)warnings->pdata[i]);
+    return TRUE;
+}
+
 /* Takes back what was registered. Create has done so when it failed by itself; asking twice is fine. */
 static void roll_back(SvCreated *created, SvCli *cli, const char *id)
 {
@@ -231,7 +244,7 @@ gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, g
     created->spec = bundle ? sv_spec_load(bundle, error) : NULL;
     if (!created->spec || !check_rootfs(created->spec, error) ||
         !check_console(created->spec, console, foreground, error) ||
-        !sv_cli_check_pid_file(options->pid_file, error))
+        !check_fields(created->spec, error) || !sv_cli_check_pid_file(options->pid_file, error))
         return FALSE;
     if (!find_netns(created->spec, &args, error) ||
         !find_sandbox(&created->target, cli, created->spec, id, error) ||

@@ -63,14 +63,14 @@ void sv_guest_build_devices(SvGuestBuild *build, JsonObject *source, JsonObject 
                 device->minor, &major, &minor) &&
             strcmp(device->type, "b") == 0) {
             /* A privileged container lists all of the host's: one line for all. */
-            if (ignored++ == 0)
+            if (ignored++ == 0 && !build->params->check)
                 sv_guest_warn(build->guest->warnings,
                     "linux.devices: \"%s\" is not in the machine, ignored", device->path);
             continue;
         }
         json_array_add_object_element(devices, device_object(device, major, minor));
     }
-    if (ignored > 1)
+    if (ignored > 1 && !build->params->check)
         sv_guest_warn(build->guest->warnings,
             "linux.devices: %u more block devices are not in the machine, ignored", ignored - 1);
     json_object_set_array_member(target, "devices", devices);

@@ -51,6 +51,9 @@ static gboolean set_namespaces(SvGuestBuild *build, JsonObject *target, GError *
         /* The machine has the pod's network itself. */
         if (strcmp(ns->type, "network") == 0)
             continue;
+        if (strcmp(ns->type, "time") == 0)
+            return sv_guest_unsupported(
+                error, "linux.namespaces", "a time namespace is not supported");
         if (!ns->path)
             add_namespace(build, namespaces, ns->type, NULL);
         else if (!join_namespace(build, namespaces, ns, error))
@@ -101,7 +104,6 @@ gboolean sv_guest_build_linux(SvGuestBuild *build, JsonObject *config, GError **
     static const char *const names[] = {
         "seccomp", "rootfsPropagation", "maskedPaths", "readonlyPaths", "personality", NULL};
     static const char *const user_names[] = {"uidMappings", "gidMappings", NULL};
-    static const char *const time_names[] = {"timeOffsets", NULL};
     JsonObject *source = sv_guest_object(json_node_get_object(build->spec->json), "linux");
     g_autoptr(JsonObject) empty = json_object_new();
     g_autofree char *cgroup = g_strconcat("/sandvirt/", build->params->container_id, NULL);
@@ -116,11 +118,10 @@ gboolean sv_guest_build_linux(SvGuestBuild *build, JsonObject *config, GError **
     for (const char *const *n = user_names; *n && g_hash_table_contains(build->own, "user"); n++)
         if (sv_guest_array(source, *n))
             json_object_set_member(target, *n, json_node_copy(json_object_get_member(source, *n)));
-    if (g_hash_table_contains(build->own, "time") && sv_guest_object(source, *time_names))
-        json_object_set_member(
-            target, *time_names, json_node_copy(json_object_get_member(source, *time_names)));
     if (sv_guest_object(source, "intelRdt"))
         sv_guest_warn(build->guest->warnings, "linux.intelRdt: is ignored");
+    sv_guest_warn_of_text(
+        source, "mountLabel", "linux.mountLabel: the machine has no SELinux, ignored", build);
     sv_guest_build_devices(build, source, target);
     return set_resources(build, source, target, error) &&
         sv_guest_build_sysctls(build, source, target, error);

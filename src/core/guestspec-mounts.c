@@ -12,15 +12,15 @@ static const char *const guest_types[] = {"proc", "sysfs", "tmpfs", "devpts", "m
     "cgroup2", "ramfs", "devtmpfs", "bpf", "debugfs", "tracefs", "securityfs", "hugetlbfs", NULL};
 
 /* Options of a bind mount that crun in the guest knows. */
-static const char *const bind_options[] = {"defaults", "bind", "rbind", "ro", "rw", "suid",
+const char *const sv_guest_bind_options[] = {"defaults", "bind", "rbind", "ro", "rw", "suid",
     "nosuid", "dev", "nodev", "exec", "noexec", "sync", "async", "dirsync", "atime", "noatime",
     "diratime", "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime", "shared",
     "rshared", "slave", "rslave", "private", "rprivate", "unbindable", "runbindable", NULL};
 
 /* Options for the whole tree. A tree of the host is one file system in the guest, and crun's way of
  * setting these fails on files: the plain option does the same. */
-static const char *const recursive_options[] = {"rro", "rrw", "rsuid", "rnosuid", "rdev", "rnodev",
-    "rexec", "rnoexec", "rsync", "rasync", "rdirsync", "ratime", "rnoatime", "rdiratime",
+const char *const sv_guest_recursive_options[] = {"rro", "rrw", "rsuid", "rnosuid", "rdev",
+    "rnodev", "rexec", "rnoexec", "rsync", "rasync", "rdirsync", "ratime", "rnoatime", "rdiratime",
     "rnodiratime", "rrelatime", "rnorelatime", "rstrictatime", "rnostrictatime", NULL};
 
 /* Engines' own words that mean nothing here. */
@@ -63,9 +63,9 @@ static JsonArray *bind_options_of(SvGuestBuild *build, const SvSpecMount *mount,
         json_array_add_string_element(
             options, sv_spec_mount_is_recursive(mount) ? "rbind" : "bind");
     for (char **o = mount->options; *o; o++) {
-        if (g_strv_contains(bind_options, *o))
+        if (g_strv_contains(sv_guest_bind_options, *o))
             json_array_add_string_element(options, *o);
-        else if (g_strv_contains(recursive_options, *o))
+        else if (g_strv_contains(sv_guest_recursive_options, *o))
             json_array_add_string_element(options, *o + 1);
         else if (!g_strv_contains(silent_options, *o) && !is_label_option(*o))
             sv_guest_warn(build->guest->warnings, "%s: option \"%s\" is ignored", path, *o);

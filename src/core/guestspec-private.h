@@ -23,7 +23,11 @@ JsonObject *sv_guest_copy_members(JsonObject *from, const char *const *names);
 JsonObject *sv_guest_object(JsonObject *from, const char *name);
 JsonArray *sv_guest_array(JsonObject *from, const char *name);
 
-JsonObject *sv_guest_build_process(JsonObject *process);
+/* Warns with @text when @from has a string @name that is not empty. */
+void sv_guest_warn_of_text(
+    JsonObject *from, const char *name, const char *text, SvGuestBuild *build);
+/* @warnings: nullable */
+JsonObject *sv_guest_build_process(JsonObject *process, GPtrArray *warnings);
 gboolean sv_guest_build_mounts(SvGuestBuild *build, JsonObject *config, GError **error);
 gboolean sv_guest_build_linux(SvGuestBuild *build, JsonObject *config, GError **error);
 gboolean sv_guest_build_sysctls(

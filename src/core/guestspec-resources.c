@@ -73,7 +73,7 @@ static void set_part(JsonObject *target, const char *name, JsonObject *part)
 
 static gboolean build_cpu(JsonObject *resources, JsonObject *target, guint cpus, GError **error)
 {
-    static const char *const names[] = {"shares", "quota", "burst", "period", "idle", NULL};
+    static const char *const names[] = {"shares", "quota", "period", "idle", NULL};
     JsonObject *from = sv_guest_object(resources, "cpu");
     g_autoptr(JsonObject) to = NULL;
 
@@ -86,17 +86,33 @@ static gboolean build_cpu(JsonObject *resources, JsonObject *target, guint cpus,
     return TRUE;
 }
 
+static gint64 int_member(JsonObject *object, const char *name)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_int(node) : -1;
+}
+
 static gboolean build_unified(JsonObject *resources, JsonObject *target, guint cpus, GError **error)
 {
     JsonObject *from = sv_guest_object(resources, "unified");
-    g_autoptr(JsonObject) to = NULL;
+    JsonObject *cpu = sv_guest_object(resources, "cpu");
+    gint64 burst = cpu ? int_member(cpu, "burst") : -1;
+    g_autoptr(JsonObject) to = json_object_new();
     JsonObjectIter iter;
     const char *key = NULL;
     JsonNode *node = NULL;
 
-    if (!from)
+    /* crun does not know cpu.burst yet */
+    if (burst >= 0) {
+        g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT, burst);
+
+        json_object_set_string_member(to, "cpu.max.burst", text);
+    }
+    if (!from) {
+        set_part(target, "unified", g_steal_pointer(&to));
         return TRUE;
-    to = json_object_new();
+    }
     json_object_iter_init_ordered(&iter, from);
     while (json_object_iter_next_ordered(&iter, &key, &node)) {
         if (strchr(key, '/')) {
@@ -114,13 +130,6 @@ static gboolean build_unified(JsonObject *resources, JsonObject *target, guint c
     }
     set_part(target, "unified", g_steal_pointer(&to));
     return TRUE;
-}
-
-static gint64 int_member(JsonObject *object, const char *name)
-{
-    JsonNode *node = json_object_get_member(object, name);
-
-    return node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_int(node) : -1;
 }
 
 /* Limits of disks, with the numbers that they have in the guest. */

@@ -77,12 +77,33 @@ JsonArray *sv_guest_array(JsonObject *from, const char *name)
     return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
 }
 
-JsonObject *sv_guest_build_process(JsonObject *process)
+static gboolean has_text(JsonObject *from, const char *name)
 {
-    /* Not apparmorProfile and selinuxLabel: the guest has neither. */
-    static const char *const names[] = {"terminal", "consoleSize", "user", "args", "env", "cwd",
-        "capabilities", "rlimits", "noNewPrivileges", "oomScoreAdj", "ioPriority", NULL};
+    JsonNode *node = json_object_get_member(from, name);
 
+    return node && JSON_NODE_HOLDS_VALUE(node) && g_strcmp0(json_node_get_string(node), "") != 0;
+}
+
+void sv_guest_warn_of_text(
+    JsonObject *from, const char *name, const char *text, SvGuestBuild *build)
+{
+    if (has_text(from, name))
+        sv_guest_warn(build->guest->warnings, "%s", text);
+}
+
+JsonObject *sv_guest_build_process(JsonObject *process, GPtrArray *warnings)
+{
+    static const char *const names[] = {"terminal", "consoleSize", "user", "args", "env", "cwd",
+        "capabilities", "rlimits", "noNewPrivileges", "oomScoreAdj", NULL};
+
+    if (has_text(process, "apparmorProfile"))
+        sv_guest_warn(warnings, "process.apparmorProfile: the machine has no AppArmor, ignored");
+    if (has_text(process, "selinuxLabel"))
+        sv_guest_warn(warnings, "process.selinuxLabel: the machine has no SELinux, ignored");
+    if (sv_guest_object(process, "scheduler"))
+        sv_guest_warn(warnings, "process.scheduler: is ignored");
+    if (sv_guest_object(process, "ioPriority"))
+        sv_guest_warn(warnings, "process.ioPriority: is ignored");
     return sv_guest_copy_members(process, names);
 }
 
@@ -95,7 +116,7 @@ char *sv_guest_process(JsonNode *process, GError **error)
         return NULL;
     }
     node = json_node_new(JSON_NODE_OBJECT);
-    json_node_take_object(node, sv_guest_build_process(json_node_get_object(process)));
+    json_node_take_object(node, sv_guest_build_process(json_node_get_object(process), NULL));
     return sv_json_text(node, FALSE);
 }
 
@@ -159,11 +180,35 @@ SvGuestSpec *sv_guest_spec_build(
         return NULL;
     }
     json_object_set_string_member(config, "ociVersion", GUEST_OCI_VERSION);
-    json_object_set_object_member(config, "process", sv_guest_build_process(process));
+    json_object_set_object_member(
+        config, "process", sv_guest_build_process(process, guest->warnings));
     set_root(&build, config);
     if (!sv_guest_build_mounts(&build, config, error) ||
         !sv_guest_build_linux(&build, config, error))
         return NULL;
     set_names(&build, config);
     return g_steal_pointer(&guest);
+}
+
+/* Any name does: nothing is made of it. */
+static const char *join_any(const char *type, const char *path, gpointer user_data, GError **error)
+{
+    return strcmp(type, "user") == 0 ? NULL : "/";
+}
+
+gboolean sv_guest_spec_check(const SvSpec *spec, GPtrArray *warnings, GError **error)
+{
+    g_autofree SvSourceInfo *sources = g_new0(SvSourceInfo, spec->mounts->len + 1);
+    SvGuestSpecParams params = {
+        .container_id = "check",
+        .root_path = "/",
+        .sources = sources,
+        .join_namespace = join_any,
+        .check = TRUE,
+    };
+    g_autoptr(SvGuestSpec) guest = sv_guest_spec_build(spec, &params, error);
+
+    for (guint i = 0; guest && i < guest->warnings->len; i++)
+        g_ptr_array_add(warnings, g_strdup(guest->warnings->pdata[i]));
+    return guest != NULL;
 }

@@ -55,11 +55,18 @@ typedef struct {
     const char *(*join_namespace)(
         const char *type, const char *path, gpointer user_data, GError **error);
     gpointer user_data;
+    gboolean check; /* only looking: which disks the machine will have is not known */
     GHashTable *guest_devices; /* nullable: "b:8:0" -> "b:253:16" major:minor in the guest */
 } SvGuestSpecParams;
 
 SvGuestSpec *sv_guest_spec_build(
     const SvSpec *spec, const SvGuestSpecParams *params, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Before anything is made: FALSE for what cannot be honoured; @warnings (char*): what will be ignored. */
+gboolean sv_guest_spec_check(const SvSpec *spec, GPtrArray *warnings, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
+/* What mounts understand, NULL-terminated: with "bind", and for the whole tree. */
+extern const char *const sv_guest_bind_options[];
+extern const char *const sv_guest_recursive_options[];
 void sv_guest_spec_free(SvGuestSpec *guest);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvGuestSpec, sv_guest_spec_free)
 /* process.json of exec for the guest: labels stripped, unknown members left out. (transfer full) */

@@ -191,6 +191,20 @@ static gboolean check_mappings(SvSpec *spec, JsonObject *object, GError **error)
     return TRUE;
 }
 
+static gboolean check_propagation(JsonObject *object, GError **error)
+{
+    static const char *const known[] = {"shared", "rshared", "slave", "rslave", "private",
+        "rprivate", "unbindable", "runbindable", "", NULL};
+    const char *text = NULL;
+
+    if (!sv_json_get_string(object, "rootfsPropagation", "linux", &text, error))
+        return FALSE;
+    if (!text || g_strv_contains(known, text))
+        return TRUE;
+    g_autofree char *shown = sv_printable(text, 64);
+    return sv_spec_error(error, "linux.rootfsPropagation", "unknown propagation \"%s\"", shown);
+}
+
 gboolean sv_spec_read_linux(SvSpec *spec, JsonObject *root, GError **error)
 {
     static const char *const strings[] = {"cgroupsPath", "mountLabel", "rootfsPropagation", NULL};
@@ -211,7 +225,7 @@ gboolean sv_spec_read_linux(SvSpec *spec, JsonObject *root, GError **error)
         !sv_spec_string_map(object, "sysctl", "linux", NULL, error) ||
         !sv_spec_each(object, "namespaces", "linux", read_namespace, spec, error) ||
         !sv_spec_each(object, "devices", "linux", read_device, spec, error) ||
-        !check_mappings(spec, object, error) ||
+        !check_mappings(spec, object, error) || !check_propagation(object, error) ||
         !sv_json_get_object(object, "resources", "linux", &resources, error) ||
         (resources && !check_resources(resources, error)) ||
         !sv_json_get_string(object, "cgroupsPath", "linux", &cgroups, error))
