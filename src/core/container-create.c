@@ -119,6 +119,12 @@ static void step_network(SvSequence *seq, gpointer user_data)
     sv_pod_network_want(container->sandbox, sv_sequence_ticket(seq));
 }
 
+/* The guest's namespaces cannot be entered from here: on the host, with the rootfs where config.json says. */
+static void step_create_container(SvSequence *seq, gpointer user_data)
+{
+    run_hooks(seq, user_data, SV_HOOK_CREATE_CONTAINER);
+}
+
 /* ---- share: rootfs and bind mounts */
 
 static void step_share(SvSequence *seq, gpointer user_data)
@@ -341,6 +347,7 @@ static const SvStep create_steps[] = {
     {"network", step_network, NULL, 0},
     {"share", step_share, undo_share, 0},
     {"shared memory", step_shm, NULL, 0},
+    {"createContainer hooks", step_create_container, NULL, 0},
     {"guest", step_guest, undo_guest, 0},
     {"root", step_root, NULL, 0},
     {"streams", step_streams, NULL, 0},

@@ -159,6 +159,28 @@ static void set_names(SvGuestBuild *build, JsonObject *config)
         json_object_set_string_member(config, "domainname", build->spec->domainname);
 }
 
+/* startContainer hooks are run by crun in the container, whose file they are. Only then are the annotations
+ * needed, for the state on their standard input; those for crun itself would steer it. */
+static void set_hooks(SvGuestBuild *build, JsonObject *config)
+{
+    static const char *const names[] = {"startContainer", NULL};
+    JsonObject *hooks = sv_guest_object(json_node_get_object(build->spec->json), "hooks");
+    JsonArray *start = hooks ? sv_guest_array(hooks, names[0]) : NULL;
+    JsonObject *annotations = NULL;
+    GHashTableIter iter;
+    gpointer key, value;
+
+    if (!start || json_array_get_length(start) == 0)
+        return;
+    json_object_set_object_member(config, "hooks", sv_guest_copy_members(hooks, names));
+    annotations = json_object_new();
+    g_hash_table_iter_init(&iter, build->spec->annotations);
+    while (g_hash_table_iter_next(&iter, &key, &value))
+        if (!g_str_has_prefix(key, "run.oci.") && !g_str_has_prefix(key, "org.criu."))
+            json_object_set_string_member(annotations, key, value);
+    json_object_set_object_member(config, "annotations", annotations);
+}
+
 SvGuestSpec *sv_guest_spec_build(
     const SvSpec *spec, const SvGuestSpecParams *params, GError **error)
 {
@@ -187,6 +209,7 @@ SvGuestSpec *sv_guest_spec_build(
         !sv_guest_build_linux(&build, config, error))
         return NULL;
     set_names(&build, config);
+    set_hooks(&build, config);
     return g_steal_pointer(&guest);
 }
 
