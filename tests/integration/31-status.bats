@@ -36,7 +36,7 @@ status_of() {
         jqe "$T/b$n" '.linux.namespaces |= map(select(.type != "pid"))'
         new_id "d$n"
         assert_eq "$(status_of rt run --bundle "$T/b$n" "$ID")" $((128 + n)) "run, $n"
-        assert_eq "$(status_of in_pod sh -c "payload die $n")" $((128 + n)) "run, child, $n"
+        assert_eq "$(status_of in_pod sh -c "payload die $n; exit \$?")" $((128 + n)) "run, child, $n"
         assert_eq "$(status_of rt exec "$POD" payload die $n)" $((128 + n)) "exec, $n"
     done
     assert_eq "$(status_of rt exec "$POD" sh -c 'kill -9 $$')" 137
