@@ -168,6 +168,18 @@ static void kill_creating(SvContainer *container, int signo, SvDone done, gpoint
         container, g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "killed while creating"));
 }
 
+/* Nothing can be told to the guest: its container ends here, where its stop goes on. */
+static void kill_unreachable(SvContainer *container, int signo, SvDone done, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    if (signo == SIGKILL)
+        sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+    else
+        g_set_error(&error, SV_CORE_ERROR, SV_ERR_FAILED,
+            "container \"%s\": the machine's agent cannot be reached", container->record->id);
+    sv_answer_later(done, error, user_data);
+}
+
 void sv_container_kill(
     SvSandbox *sandbox, const char *id, int signo, gboolean all, SvDone done, gpointer user_data)
 {
@@ -194,8 +206,7 @@ void sv_container_kill(
         if (sandbox->record->suspended && !waits)
             kill_suspended(container);
         if (!sv_agent_is_ready(sandbox->agent)) {
-            sv_container_begin_stop(container, SV_CAUSE_AGENT_LOST, -1, FALSE);
-            sv_answer_later(done, NULL, user_data);
+            kill_unreachable(container, signo, done, user_data);
             return;
         }
         /* in a suspended machine it is pending, as one for a frozen process is */

@@ -185,6 +185,7 @@ static void reset(SvSandbox *sandbox)
     g_clear_error(&sandbox->down_error);
     sandbox->machine = SV_MACHINE_NONE;
     sandbox->end_cause = SV_CAUSE_NONE;
+    sandbox->word_wanted = sandbox->record_lost = FALSE;
     sandbox->domain_gone = sandbox->qemu_gone = sandbox->end_guessed = FALSE;
     sandbox->netns = 0;
     /* the timers too: what they are for would be the next machine's end */

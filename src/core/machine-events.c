@@ -50,6 +50,10 @@ void sv_machine_ended(SvSandbox *sandbox, SvCause cause)
         sv_ticket_next(sandbox->domain_ticket);
         sandbox->domain_ticket = 0;
     }
+    if (sandbox->recovering && sandbox->machine == SV_MACHINE_NONE) {
+        sv_recovery_machine_ended(sandbox, cause);
+        return;
+    }
     if (sandbox->machine == SV_MACHINE_ENDED || sandbox->machine == SV_MACHINE_NONE)
         return;
     if (sandbox->end_cause == SV_CAUSE_NONE)
@@ -376,6 +380,8 @@ static void on_agent_lost(SvAgent *agent, const GError *error, gpointer user_dat
         sandbox->agent_ticket = 0;
         return;
     }
+    if (sandbox->recovering)
+        sv_recovery_agent_lost(sandbox);
     /* Mostly QEMU's end is behind it, and its own news come at once. */
     if (sandbox->machine == SV_MACHINE_UP && !sandbox->end_timer && !sandbox->qemu_gone)
         sandbox->end_timer = g_timeout_add(EVENT_GRACE_MS * 2, on_agent_grace, sandbox);

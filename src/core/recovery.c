@@ -134,9 +134,31 @@ static void without_machine(SvContainer *container, gpointer data)
             sandbox->end_cause == SV_CAUSE_HOST_RESTARTED ? 255 : -1);
 }
 
+/* A create is no more than its record when the machine's or the guest's word is not waited for. */
+static void roll_back_cut_off(SvContainer *container, gpointer data)
+{
+    if (container->record->state == SV_STATE_CREATING)
+        roll_back(container);
+}
+
+static void update_paused(SvContainer *container, gpointer data)
+{
+    sv_container_update_paused(container);
+}
+
+static void stop_waiting(SvSandbox *sandbox)
+{
+    if (sandbox->boot_timer)
+        g_source_remove(sandbox->boot_timer);
+    sandbox->boot_timer = 0;
+}
+
 static void machine_is_gone(SvSandbox *sandbox, SvCause cause)
 {
     g_autoptr(GError) error = NULL;
+    stop_waiting(sandbox);
+    g_clear_pointer(&sandbox->agent, sv_agent_free);
+    sandbox->word_wanted = FALSE;
     sandbox->machine = SV_MACHINE_ENDED;
     sandbox->domain_gone = !sandbox->qemu_gone;
     sandbox->end_cause = sandbox->record->cause != SV_CAUSE_NONE ? sandbox->record->cause : cause;
@@ -146,6 +168,23 @@ static void machine_is_gone(SvSandbox *sandbox, SvCause cause)
     if (!sv_sandbox_save(sandbox, &error))
         g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
     each(sandbox, without_machine, NULL);
+    sv_recovery_finish(sandbox);
+}
+
+void sv_recovery_machine_ended(SvSandbox *sandbox, SvCause cause)
+{
+    gboolean domain_gone = sandbox->domain_gone;
+    machine_is_gone(sandbox, cause);
+    sandbox->domain_gone = domain_gone;
+}
+
+/* Its word will not come. */
+void sv_recovery_agent_lost(SvSandbox *sandbox)
+{
+    stop_waiting(sandbox);
+    sandbox->word_wanted = FALSE;
+    sandbox->machine = SV_MACHINE_UP;
+    each(sandbox, roll_back_cut_off, NULL);
     sv_recovery_finish(sandbox);
 }
 
@@ -164,17 +203,31 @@ static const Sandvirt__V1__ProcessInfo *info_of(
     return NULL;
 }
 
+/* It was stopped here while the guest could not be reached, and lives on there. */
+static void remove_stopped(SvContainer *container)
+{
+    SvSandbox *sandbox = container->sandbox;
+    Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
+    message.container_id = container->record->id;
+    message.timeout_ms = sandbox->config->stop_ms;
+    sv_agent_call(sandbox->agent, "Remove", &message.base,
+        &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms, NULL, NULL);
+}
+
 static void with_agent(SvContainer *container, gpointer data)
 {
     const Word *word = data;
     SvRecord *record = container->record;
-    if (record->state == SV_STATE_STOPPED)
+    const Sandvirt__V1__ProcessInfo *info = info_of(word->hello, record->handle);
+    if (record->state == SV_STATE_STOPPED || container->stop) {
+        if (info)
+            remove_stopped(container);
         return;
+    }
     if (record->state == SV_STATE_CREATING) {
         roll_back(container);
         return;
     }
-    const Sandvirt__V1__ProcessInfo *info = info_of(word->hello, record->handle);
     if (record->stopping) {
         resume_stop(container, record->cause, -1);
     } else if (!info) {
@@ -195,6 +248,21 @@ static void with_agent(SvContainer *container, gpointer data)
     /* EXITED: the agent tells its exits again after Hello */
 }
 
+/* An exec of which the guest knows nothing: it was not started, or its end was told and forgotten. */
+static void end_unknown_execs(SvSandbox *sandbox, const Sandvirt__V1__HelloResponse *hello)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, sandbox->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        SvProcess *process = value;
+        if (process->exec && !process->exit_wanted && !info_of(hello, process->handle)) {
+            process->in_guest = FALSE;
+            sv_process_finish(process, 255);
+        }
+    }
+}
+
 static void resume_streams(SvSandbox *sandbox)
 {
     GHashTableIter iter;
@@ -211,9 +279,7 @@ void sv_recovery_agent_ready(SvSandbox *sandbox, const Sandvirt__V1__HelloRespon
 {
     Word word = {hello};
     sandbox->word_wanted = FALSE;
-    if (sandbox->boot_timer)
-        g_source_remove(sandbox->boot_timer);
-    sandbox->boot_timer = 0;
+    stop_waiting(sandbox);
     sandbox->machine = SV_MACHINE_UP;
     if (!hello->set_up) {
         /* The former monitor died between boot and set-up: no container can be in it. */
@@ -222,6 +288,7 @@ void sv_recovery_agent_ready(SvSandbox *sandbox, const Sandvirt__V1__HelloRespon
         return;
     }
     each(sandbox, with_agent, &word);
+    end_unknown_execs(sandbox, hello);
     resume_streams(sandbox);
     sv_pod_network_recover(sandbox);
     sv_sandbox_touch(sandbox);
@@ -236,8 +303,7 @@ static gboolean on_agent_timeout(gpointer user_data)
         return G_SOURCE_REMOVE;
     g_warning("sandbox %s: the agent does not answer the new monitor: the machine is ended",
         sandbox->paths->sandbox);
-    sandbox->machine = SV_MACHINE_UP;
-    sv_recovery_finish(sandbox);
+    sv_recovery_agent_lost(sandbox);
     sv_machine_kill(sandbox, SV_CAUSE_AGENT_LOST);
     return G_SOURCE_REMOVE;
 }
@@ -273,6 +339,8 @@ static void ask_agent(SvSandbox *sandbox)
 static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
+    if (!sandbox->recovering)
+        return; /* its end was told meanwhile */
     if (error) {
         /* libvirt cannot be asked now; it is compared with when the connection is back */
         g_warning("sandbox %s: %s", sandbox->paths->sandbox, error->message);
@@ -294,8 +362,7 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
         return;
     }
     if (sandbox->record_lost) {
-        sandbox->machine = SV_MACHINE_UP;
-        sv_recovery_finish(sandbox);
+        sv_recovery_agent_lost(sandbox);
         sv_machine_kill(sandbox, SV_CAUSE_AGENT_LOST);
         return;
     }
@@ -314,12 +381,16 @@ static void on_status(SvHv *hv, const SvHvStatus *status, const GError *error, g
         return;
     }
     sv_machine_watch_processes(sandbox);
+    each(sandbox, roll_back_cut_off, NULL);
+    each(sandbox, update_paused, NULL);
     sv_recovery_finish(sandbox);
 }
 
 static void on_connected(SvHv *hv, const GError *error, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
+    if (!sandbox->recovering)
+        return;
     if (error) {
         g_warning("sandbox %s: %s", sandbox->paths->sandbox, error->message);
         ask_agent(sandbox);

@@ -188,6 +188,9 @@ void sv_container_note_oom(SvContainer *container);
 /* ---- recovery.c */
 void sv_recovery_agent_ready(SvSandbox *sandbox, const Sandvirt__V1__HelloResponse *hello);
 void sv_recovery_finish(SvSandbox *sandbox);
+/* While recovering: the machine has ended; the agent is lost or silent (the caller ends the machine). */
+void sv_recovery_machine_ended(SvSandbox *sandbox, SvCause cause);
+void sv_recovery_agent_lost(SvSandbox *sandbox);
 
 /* ---- network.c */
 SvPodNetwork *sv_pod_network_new(SvSandbox *sandbox);
