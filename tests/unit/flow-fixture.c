@@ -105,7 +105,9 @@ static void on_hv_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
         flow_agent_hold(flow->agent, NULL);
     if (event->type == SV_HV_EVENT_RESUMED || event->type == SV_HV_EVENT_STOPPED)
         flow_agent_release(flow->agent, NULL);
-    if (!flow->hv_silent)
+    if (flow->hv_drop > 0)
+        flow->hv_drop--;
+    else if (!flow->hv_silent)
         flow->hv_func(hv, event, flow->hv_data);
 }
 
@@ -146,6 +148,12 @@ static SvHv *driver_open(const SvConfig *config, const char *uuid, const char *n
         machine->name = g_strdup(name);
         flow->hv->ops->connect(flow->hv, ignore, NULL);
         flow->hv->ops->start(flow->hv, machine, ignore, NULL);
+        if (flow->suspended) {
+            flow->hv_drop = 1;
+            flow->suspended = FALSE;
+            sv_fake_emit(flow->hv, SV_HV_EVENT_SUSPENDED, SV_HV_END_UNKNOWN, NULL);
+            flow_agent_hold(flow->agent, NULL);
+        }
     }
     sv_fake_set_start_func(flow->hv, on_hv_start, flow);
     if (flow->hold_hv)
@@ -292,12 +300,17 @@ static void warm_up(void)
     flow_settle();
 }
 
-gboolean flow_init(int *argc, char ***argv)
+void flow_init_log(void)
 {
-    g_test_init(argc, argv, NULL);
     g_log_set_always_fatal(G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL);
     g_log_set_writer_func(log_writer, NULL, NULL);
     signal(SIGPIPE, SIG_IGN);
+}
+
+gboolean flow_init(int *argc, char ***argv)
+{
+    g_test_init(argc, argv, NULL);
+    flow_init_log();
     if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return FALSE;
@@ -328,12 +341,24 @@ static void write_config(FlowFixture *flow, const char *conf)
                                             "stop_ms = 8000\nhook_ms = 8000\nunplug_ms = 300\n",
         flow->top, kernel, image, flow->top);
     g_autofree char *more = g_strdup_printf("[timeouts]\n%s\n", conf ? conf : "");
-    flow->config_path = g_build_filename(flow->top, "conf", NULL);
+    g_autofree char *path = g_build_filename(flow->top, "conf", NULL);
     write_file(kernel, "kernel");
     write_file(image, "image");
-    write_file(flow->config_path, text);
+    write_file(path, text);
     g_assert_cmpint(g_mkdir(folder, 0755), ==, 0);
     write_file(dropin, more);
+}
+
+void flow_load(FlowFixture *flow)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *root = g_build_filename(flow->top, "root", NULL);
+    g_autofree char *path = g_build_filename(flow->top, "conf", NULL);
+    flow->config = sv_config_load(path, &error);
+    g_assert_no_error(error);
+    g_dataset_set_data(flow->config, "flow", flow);
+    flow->paths = sv_paths_new(flow->config, root, SANDBOX, TRUE, &error);
+    g_assert_no_error(error);
 }
 
 void flow_open_sandbox(FlowFixture *flow)
@@ -354,12 +379,7 @@ FlowFixture *flow_new(const char *conf)
     g_assert_no_error(error);
     g_assert_cmpint(mount("tmpfs", flow->top, "tmpfs", 0, "mode=0755"), ==, 0);
     write_config(flow, conf);
-    flow->config = sv_config_load(flow->config_path, &error);
-    g_assert_no_error(error);
-    g_dataset_set_data(flow->config, "flow", flow);
-    g_autofree char *root = g_build_filename(flow->top, "root", NULL);
-    flow->paths = sv_paths_new(flow->config, root, SANDBOX, TRUE, &error);
-    g_assert_no_error(error);
+    flow_load(flow);
     g_assert_true(sv_file_mkdirs(flow->paths->sock_dir, 0700, NULL));
     flow->changes = g_string_new(NULL);
     flow->containers = g_ptr_array_new();
@@ -416,7 +436,6 @@ void flow_free(FlowFixture *flow)
     g_assert_cmpint(g_rmdir(flow->top), ==, 0);
     g_assert_cmpuint(count_fds(), ==, flow->n_fds);
     g_string_free(flow->changes, TRUE);
-    g_free(flow->config_path);
     g_free(flow->top);
     g_free(flow);
 }

@@ -56,7 +56,7 @@ typedef struct {
 } FlowContainer;
 
 struct FlowFixture {
-    char *top, *config_path;
+    char *top;
     const SvConfig *config;
     SvPaths *paths; /* as the sandbox's */
     SvSandbox *sandbox;
@@ -70,15 +70,17 @@ struct FlowFixture {
     int listener;
     guint listen_source;
     guint n_fds; /* when it began */
+    struct SvServer *server; /* of a monitor of its own (flow-monitor.c) */
     GString *changes; /* "a:ready a:running ..." */
     guint idles;
     /* the driver */
     const char *hold_hv, *fail_hv; /* operations, from the opening on; nullable */
     guint fail_nth;
-    gboolean exists; /* the machine runs already */
+    gboolean exists, suspended; /* the machine runs already, or would if it were not suspended */
     gboolean no_agent; /* start does not bring an agent */
     const char *console; /* what the machine writes there; nullable */
     gboolean hv_silent; /* its events do not come through */
+    guint hv_drop; /* nor the next ones */
     FlowProc *qemu; /* nullable: the agent's socket is its */
     FlowProc *virtiofsd; /* nullable */
     gboolean hold_accel;
@@ -89,6 +91,9 @@ struct FlowFixture {
 /* What a test program does first: a mount namespace, a log that does not end the test at warnings.
  * FALSE: this host cannot; the tests are skipped. */
 gboolean flow_init(int *argc, char ***argv);
+void flow_init_log(void);
+/* Configuration and paths of flow->top. */
+void flow_load(FlowFixture *flow);
 /* @conf: lines of [timeouts], nullable. */
 FlowFixture *flow_new(const char *conf);
 void flow_free(FlowFixture *flow); /* nothing may be left */
