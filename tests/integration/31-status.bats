@@ -103,6 +103,7 @@ status_of() {
     mkm "$T/b" payload signals
     new_id c
     rt run --bundle "$T/b" "$ID" >"$T/out" 2>"$T/err" 3>&- &
+    local call=$!
     wait_for 30 grep -q ready "$T/out"
     wanted=1
     for n in {1..31} {34..64}; do
@@ -130,15 +131,15 @@ status_of() {
     rt kill "$ID"
     wait_for 5 grep -qx 15 "$T/out"
     rt kill "$ID" TERM
-    wait_state "$ID" stopped
+    wait $call
 }
 
 @test "kill --all reaches every process of the container" {
     mkm "$T/b" sh -c 'sleep 1000 & sleep 1000 & wait; wait'
     new_id c
     quiet rt run --detach --bundle "$T/b" "$ID"
-    rt exec "$ID" sleep 1000 >/dev/null 2>&1 3>&- &
-    sleep 0.5
+    rt exec "$ID" sh -c 'echo up; sleep 1000' >"$T/out" 2>&1 3>&- &
+    wait_for 30 grep -q up "$T/out"
     rt kill --all "$ID" KILL
     wait_state "$ID" stopped 10
     local status=0

@@ -39,6 +39,7 @@ all_capabilities() {
 
 @test "the root file system is the bundle's, writable, and seen from both sides" {
     mkm "$T/b" true
+    all_capabilities
     run says 'cat /etc/origin; echo from guest >/tmp/made; chmod 640 /tmp/made; chown 1000:1000 /tmp/made; ln -s made /tmp/link'
     assert_eq "$output" image
     assert_eq "$(cat "$T/b/rootfs/tmp/made")" 'from guest'
