@@ -3,7 +3,7 @@
 #include "base/names.h"
 #include <string.h>
 
-G_DEFINE_QUARK(sv_cli_error, sv_cli_error)
+SV_DEFINE_ERROR_QUARK(cli)
 
 static const SvOption *find_name(const SvOption *options, const char *name, gsize len)
 {

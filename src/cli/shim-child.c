@@ -5,7 +5,7 @@
 #include "base/mount.h"
 #include "base/process.h"
 #include "cli/siblings.h"
-#include "shim/options.h"
+#include "core/shim-start.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-G_DEFINE_QUARK(sv_launcher_error, sv_launcher_error)
+SV_DEFINE_ERROR_QUARK(launcher)
 
 #define READY_TIMEOUT_MS 60000
 /* A monitor that lived shorter has died quickly. After so many quick deaths in a row the next start

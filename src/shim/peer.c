@@ -19,12 +19,13 @@ void sv_peer_init(SvPeer *peer)
 static gboolean connect_here(int sock, const char *name)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    gsize len = strlen(name);
 
-    if (strlen(name) >= sizeof(addr.sun_path)) {
+    if (len >= sizeof(addr.sun_path)) {
         errno = ENAMETOOLONG;
         return FALSE;
     }
-    strcpy(addr.sun_path, name);
+    memcpy(addr.sun_path, name, len);
     return TEMP_FAILURE_RETRY(connect(sock, (struct sockaddr *)&addr, sizeof(addr))) == 0;
 }
 

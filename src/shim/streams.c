@@ -2,7 +2,7 @@
 #include "shim/streams.h"
 #include <string.h>
 
-G_DEFINE_QUARK(sv_shim_error, sv_shim_error)
+SV_DEFINE_ERROR_QUARK(shim)
 
 /* ---- bytes */
 
