@@ -30,7 +30,11 @@ typedef struct {
     GMainLoop *loop;
     SvServer *server;
     SvSandbox *sandbox;
+    guint first; /* timer: the caller it was started for has not come yet; 0 */
 } Monitor;
+
+/* Who has it started connects when it hears that it listens; on a busy machine that takes a while. */
+#define FIRST_CALLER_MS 3000
 
 static gboolean parse_options(int *argc, char ***argv, Options *options, GError **error)
 {
@@ -73,8 +77,18 @@ static void tell_ready(Options *options, const GError *error)
 static void try_to_end(gpointer user_data)
 {
     Monitor *monitor = user_data;
+    if (monitor->first && !sv_server_was_used(monitor->server))
+        return;
     if (sv_sandbox_is_idle(monitor->sandbox) && sv_server_close_if_unused(monitor->server))
         g_main_loop_quit(monitor->loop);
+}
+
+static gboolean on_nobody_came(gpointer user_data)
+{
+    Monitor *monitor = user_data;
+    monitor->first = 0;
+    try_to_end(monitor);
+    return G_SOURCE_REMOVE;
 }
 
 static void on_idle(SvSandbox *sandbox, gpointer user_data)
@@ -146,9 +160,12 @@ static gboolean run(Options *options, GError **error)
     monitor.sandbox = sv_sandbox_new(config, g_steal_pointer(&paths), &driver, &handlers, &monitor);
     sv_server_set_left(monitor.server, try_to_end, &monitor);
     tell_ready(options, NULL);
+    monitor.first = g_timeout_add(FIRST_CALLER_MS, on_nobody_came, &monitor);
     sv_sandbox_recover(monitor.sandbox, on_recovered, &monitor);
     g_main_loop_run(monitor.loop);
 
+    if (monitor.first)
+        g_source_remove(monitor.first);
     sv_server_free(monitor.server);
     sv_sandbox_free(monitor.sandbox);
     g_main_loop_unref(monitor.loop);

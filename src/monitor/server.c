@@ -16,6 +16,7 @@ struct SvServer {
     guint source;
     SvSandbox *sandbox;
     GHashTable *clients; /* set of SvClient */
+    gboolean used;
     void (*left)(gpointer user_data);
     gpointer left_data;
 };
@@ -27,6 +28,7 @@ static void add_client(SvServer *server, int fd)
         sv_fd_close(fd);
         return;
     }
+    server->used = TRUE;
     SvClient *client = sv_client_new(server, fd);
     g_hash_table_add(server->clients, client);
     if (server->sandbox)
@@ -100,6 +102,11 @@ void sv_server_serve(SvServer *server, SvSandbox *sandbox)
     g_autoptr(GList) clients = g_hash_table_get_keys(server->clients);
     for (GList *item = clients; item; item = item->next)
         sv_client_serve(item->data, sandbox);
+}
+
+gboolean sv_server_was_used(const SvServer *server)
+{
+    return server->used;
 }
 
 void sv_server_set_left(SvServer *server, void (*left)(gpointer user_data), gpointer user_data)

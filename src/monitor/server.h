@@ -16,6 +16,8 @@ void sv_server_serve(SvServer *server, SvSandbox *sandbox);
 /* TRUE when no caller is connected; then the socket is closed and unlinked, and nobody can come any
  * more. FALSE: somebody is there or has just come; it goes on. */
 gboolean sv_server_close_if_unused(SvServer *server);
+/* Somebody has connected since it listens. */
+gboolean sv_server_was_used(const SvServer *server);
 /* Called whenever a caller has left. */
 void sv_server_set_left(SvServer *server, void (*left)(gpointer user_data), gpointer user_data);
 /* Tells those who watch (events --state). */
