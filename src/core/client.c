@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 /* How often a monitor that ended between "it listens" and our connect is asked for again. */
-#define ENSURE_ATTEMPTS 3
+#define ENSURE_ATTEMPTS 20
+#define ENSURE_WAIT_MS 100
 
 static int remaining_ms(gint64 deadline)
 {
@@ -263,9 +264,14 @@ int sv_client_ensure(const SvPaths *paths, const char *monitor_path, const char 
     int fd = sv_client_connect(paths, NULL);
 
     for (int i = 0; fd < 0 && i < ENSURE_ATTEMPTS; i++) {
+        gint64 next = g_get_monotonic_time() + ENSURE_WAIT_MS * (gint64)1000;
+
         if (!start_monitor(paths, monitor_path, config_path, debug, deadline, error))
             return -1;
         fd = sv_client_connect(paths, i + 1 < ENSURE_ATTEMPTS ? NULL : error);
+        /* The one that was meant is ending; the launcher has not seen that yet. */
+        if (fd < 0 && i + 1 < ENSURE_ATTEMPTS && wait_for_socket(paths, MIN(next, deadline), NULL))
+            fd = sv_client_connect(paths, NULL);
     }
     return fd;
 }
