@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The administrator's virsh: what it does to a machine is right for its containers.
+
+load lib
+load lifecycle
+
+setup_file() {
+    export BATS_TEST_TIMEOUT=240
+    suite_begin
+    # From TERM to KILL when a machine is told to shut down.
+    write_conf timeouts.grace_ms=2000
+}
+teardown_file() { suite_end; }
+setup() {
+    test_begin
+    take_snap
+    pod_up "virsh$BATS_TEST_NUMBER"
+    DOMAIN=$(domain_of "$POD")
+}
+teardown() {
+    pod_down_all
+    test_end
+}
+
+# three_up: members READY, RUNNING and PAUSED.
+three_up() {
+    member_up ready sleep 1000
+    member_up running sleep 1000
+    rt start "$ID"
+    member_up paused sleep 1000
+    rt start "$ID"
+    rt pause "$ID"
+}
+
+# three_stopped CAUSE: and the pod's own, all seen by their engine; deleted without force, nothing left.
+three_stopped() {
+    local name
+    for name in ready running paused; do
+        assert_stopped "$name-$N" 137 "$1" 20
+        assert_eq "$(cm_status "$name-$N" "$T/$name")" 137
+        run -0 rt delete "$name-$N"
+    done
+    assert_stopped "$POD" 137 "$1"
+    run -0 rt delete "$POD"
+    assert_same_snap
+}
+
+@test "virsh destroy: all stopped, at once" {
+    three_up
+    run -0 admin destroy "$DOMAIN"
+    three_stopped domain-destroyed
+}
+
+@test "virsh reset: the machine is not another one behind our back" {
+    three_up
+    run -0 admin reset "$DOMAIN"
+    three_stopped guest-powered-off
+}
+
+@test "virsh shutdown: containers get TERM, KILL after the grace time, their status is kept" {
+    member_up term sh -c 'trap "echo bye; exit 7" TERM; echo up; while :; do sleep 0.1; done'
+    rt start "$ID"
+    local term=$ID
+    member_up stubborn sh -c 'trap "" TERM; echo up; while :; do sleep 0.1; done'
+    rt start "$ID"
+    wait_for 20 grep -q up "$T/term/log"
+    wait_for 20 grep -q up "$T/stubborn/log"
+    run -0 admin shutdown "$DOMAIN"
+    assert_stopped "$term" 7 exited 20
+    assert_eq "$(cm_status "$term" "$T/term")" 7
+    assert_has "$(cm_log "$T/term")" bye
+    wait_state "$ID" stopped 30
+    assert_eq "$(record_of "$ID" exitStatus)" 137
+    assert_eq "$(cm_status "$ID" "$T/stubborn")" 137
+    wait_for 20 eval '[ -z "$(domain_of "$POD")" ]'
+    wait_state "$POD" stopped
+    run -0 rt delete "$term"
+    run -0 rt delete "$ID"
+    run -0 rt delete "$POD"
+    assert_same_snap
+}
+
+@test "virsh reboot ends the machine: a pod does not start again by itself" {
+    member_up c sleep 1000
+    rt start "$ID"
+    run -0 admin reboot "$DOMAIN"
+    wait_state "$ID" stopped 30
+    wait_for 20 eval '[ -z "$(domain_of "$POD")" ]'
+    assert_eq "$(cm_status "$ID" "$DIR")" "$(record_of "$ID" exitStatus)"
+    [ "$(record_of "$ID" exitStatus)" != 0 ]
+    wait_state "$POD" stopped
+    run -0 rt delete "$ID"
+    run -0 rt delete "$POD"
+    assert_same_snap
+}
+
+@test "virsh suspend and resume: paused and running, two flags" {
+    member_up c sleep 1000
+    rt start "$ID"
+    run -0 admin suspend "$DOMAIN"
+    wait_state "$ID" paused 5
+    wait_state "$POD" paused 5
+    try timeout 20 "${RT[@]}" exec "$ID" true
+    assert_refused
+    run -0 admin resume "$DOMAIN"
+    wait_state "$ID" running 5
+    run -0 rt exec "$ID" true
+    # Frozen and suspended: running only when neither.
+    rt pause "$ID"
+    run -0 admin suspend "$DOMAIN"
+    wait_state "$POD" paused 5
+    run -0 admin resume "$DOMAIN"
+    wait_state "$POD" running 5
+    assert_eq "$(state_of "$ID")" paused
+    rt resume "$ID"
+    assert_eq "$(state_of "$ID")" running
+    rt delete --force "$ID"
+}
+
+@test "a monitor that comes to a suspended machine" {
+    member_up c sleep 1000
+    rt start "$ID"
+    run -0 admin suspend "$DOMAIN"
+    wait_state "$ID" paused 5
+    kill_monitor "$POD"
+    assert_eq "$(state_of "$ID")" paused
+    run -0 admin resume "$DOMAIN"
+    wait_state "$ID" running 10
+    run -0 rt exec "$ID" true
+    rt delete --force "$ID"
+}
+
+@test "KILL of one of two in a suspended machine resumes it, the other goes on" {
+    member_up c sleep 1000
+    rt start "$ID"
+    run -0 admin suspend "$DOMAIN"
+    wait_state "$ID" paused 5
+    took rt kill "$ID" KILL
+    assert_eq "$STATUS" 0
+    within 5000 'kill KILL in a suspended machine'
+    assert_stopped "$ID" 137 signalled
+    assert_eq "$(cm_status "$ID" "$DIR")" 137
+    wait_state "$POD" running 5
+    run -0 rt delete "$ID"
+    run -0 rt exec "$POD" true
+}
+
+@test "delete --force of the last in a suspended machine: the machine ends" {
+    run -0 admin suspend "$DOMAIN"
+    wait_state "$POD" paused 5
+    took rt delete --force "$POD"
+    assert_eq "$STATUS" 0
+    within 5000 'delete --force in a suspended machine'
+    assert_same_snap
+}

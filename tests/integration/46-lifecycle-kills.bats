@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What dies beside the containers: cases A13, A16, A17, and a monitor that dies again and again.
+
+load lib
+load lifecycle
+
+setup_file() {
+    export BATS_TEST_TIMEOUT=300
+    suite_begin
+}
+teardown_file() { suite_end; }
+setup() { test_begin; }
+teardown() {
+    pod_down_all
+    test_end
+}
+
+@test "A13: QEMU killed: containers, shims, calls and deletes are right" {
+    local one shims monitor pid
+    take_snap
+    POD=vm-${WORK##*.}
+    mkb "$T/pod" sleep 1000
+    jqe "$T/pod" '.annotations += {"io.kubernetes.cri-o.ContainerType": "sandbox", "io.kubernetes.cri-o.SandboxID": $p}' --arg p "$POD"
+    in_netns "$T/pod"
+    echo "$POD" >>"$T/ids"
+    cm "$POD" "$T/pod"
+    rt start "$POD"
+    member_up one sleep 1000
+    one=$ID
+    rt start "$one"
+    member_up two sleep 1000
+    rt start "$ID"
+    shims="$(pid_of "$POD") $(pid_of "$one") $(pid_of "$ID")"
+    monitor=$(monitor_pid "$POD")
+    kill -KILL "$(vm_pid "$POD")"
+    took wait_state "$ID" stopped 10
+    within 1000 'QEMU killed to stopped'
+    assert_stopped "$one" 137 domain-crashed
+    assert_stopped "$ID" 137 domain-crashed
+    assert_stopped "$POD" 137 domain-crashed
+    assert_eq "$(cm_status "$one" "$T/one")" 137
+    assert_eq "$(cm_status "$ID" "$T/two")" 137
+    assert_eq "$(cm_status "$POD" "$T/pod")" 137
+    for pid in $shims $monitor; do
+        wait_for 10 test ! -d "/proc/$pid" || fail "process $pid ($(cat "/proc/$pid/comm")) is still there"
+    done
+    run rt kill "$one" 9
+    assert_refused 'container not running'
+    run -0 rt kill --all "$one" 9
+    run -0 rt stop "$ID"
+    run rt exec "$one" true
+    assert_refused 'cannot exec in a stopped container'
+    run rt start "$one"
+    assert_refused 'cannot start a stopped container'
+    run -0 rt delete "$one"
+    run -0 rt delete "$ID"
+    run -0 rt delete "$POD"
+    assert_same_snap
+}
+
+@test "A16: a shim killed: the workload dies in the guest, its neighbour lives" {
+    pod_up
+    take_snap
+    member_up one sleep 4242
+    local one=$ID
+    rt start "$one"
+    member_up two sleep 1000
+    jqe "$T/two" '.linux.namespaces |= map(select(.type != "pid"))'
+    rt delete "$ID"
+    cm "$ID" "$T/two"
+    rt start "$ID"
+    # It sees the machine's processes.
+    run -0 rt exec "$ID" ps
+    assert_has "$output" 'sleep 4242'
+    kill -KILL "$(pid_of "$one")"
+    assert_eq "$(state_of "$one")" stopped
+    assert_stopped "$one" 137 shim-killed
+    run -0 rt exec "$ID" ps
+    [[ $output != *'sleep 4242'* ]] || fail 'the workload goes on'
+    assert_eq "$(cm_status "$one" "$T/one")" 137
+    assert_eq "$(state_of "$ID")" running
+    run rt kill "$one" 9
+    assert_refused 'container not running'
+    run -0 rt delete "$one"
+    rt delete --force "$ID"
+    assert_same_snap
+}
+
+@test "A17: the monitor, the monitor and QEMU, the network namespace gone before delete" {
+    local what
+    mkb "$T/b" sleep 1000
+    for what in monitor both netns; do
+        take_snap
+        new_id "$what"
+        ip netns add "$NETNS-gone"
+        in_netns "$T/b" "$NETNS-gone"
+        quiet rt run --detach --bundle "$T/b" "$ID"
+        case $what in
+        monitor) kill -KILL "$(monitor_pid "$ID")" ;;
+        both) kill -KILL "$(monitor_pid "$ID")" "$(vm_pid "$ID")" ;;
+        netns) ip netns del "$NETNS-gone" ;;
+        esac
+        run -0 rt delete --force "$ID"
+        run -0 rt delete --force "$ID"
+        [ "$what" = netns ] || ip netns del "$NETNS-gone"
+        assert_same_snap || fail "$what"
+    done
+}
+
+@test "A17: a state folder that cannot be removed: all else is, the rest by the next call" {
+    take_snap
+    mkb "$T/b" sleep 1000
+    new_id stuck
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    chattr +i "$ROOT/$ID" || skip 'no immutable files here'
+    try timeout 60 "${RT[@]}" delete --force "$ID"
+    chattr -i "$ROOT/$ID"
+    # The machine went in any case.
+    wait_for 10 no_domains
+    run -0 rt delete --force "$ID"
+    run -0 rt delete --force "$ID"
+    assert_same_snap 5
+}
+
+@test "the monitor killed ten times while bytes flow in and out" {
+    local mib=64 kills=0 size before sum
+    [ -n "${SV_LONG:-}" ] || mib=32
+    pod_up
+    # A container that gives back what it gets.
+    mkm "$T/b" cat
+    new_id c
+    head -c ${mib}M /dev/urandom >"$T/in"
+    rt run --bundle "$T/b" "$ID" <"$T/in" >"$T/out" 2>"$T/err" 3>&- 4>&- &
+    local run=$!
+    wait_for 30 test -s "$T/out"
+    # At every tenth of the way.
+    while [ $kills -lt 10 ]; do
+        size=$((kills * mib * 1048576 / 11))
+        wait_for 60 eval '[ "$(stat -c %s "$T/out")" -ge '$size' ]' || fail "stuck at $(stat -c %s "$T/out") after $kills kills"
+        kill -0 "$run" || break
+        before=$(monitor_pid "$POD")
+        [ -z "$before" ] || kill -KILL "$before"
+        wait_for 30 monitor_changed "$POD" "$before"
+        kills=$((kills + 1))
+    done
+    STATUS=0
+    wait "$run" || STATUS=$?
+    echo "# killed $kills times in $mib MiB" >&3
+    assert_eq "$STATUS" 0 "status: $(cat "$T/err")"
+    sum=$(sha256sum <"$T/in")
+    assert_eq "$(sha256sum <"$T/out")" "$sum" checksum
+    [ $kills -ge 5 ] || fail "only $kills kills"
+    run -0 rt exec "$POD" true
+}
+
+@test "launcher and monitor killed: the next call finds its way" {
+    pod_up
+    member_up c sleep 1000
+    rt start "$ID"
+    kill -KILL "$(launcher_pid)"
+    wait_for 10 test ! -d "/proc/$(cat "$WORK/tini.pid")"
+    kill -KILL "$(monitor_pid "$POD")"
+    assert_eq "$(state_of "$ID")" running
+    run -0 rt exec "$ID" cat /etc/origin
+    assert_has "$output" image
+    kill -KILL "$(monitor_pid "$POD")"
+    launcher_start
+    run -0 rt exec "$ID" cat /etc/origin
+    rt kill "$ID" KILL
+    assert_stopped "$ID" 137 signalled
+    assert_eq "$(cm_status "$ID" "$DIR")" 137
+    run -0 rt delete "$ID"
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Deadlines: a guest that hangs (its QEMU stopped), many pods at once (A44), deletes on a healthy one.
+
+load lib
+load lifecycle
+
+setup_file() {
+    export BATS_TEST_TIMEOUT=300
+    suite_begin
+}
+teardown_file() { suite_end; }
+setup() {
+    test_begin
+    take_snap
+}
+teardown() {
+    pod_down_all
+    test_end
+}
+
+@test "a hung guest: state at once; kill KILL and delete --force within 5 s in all" {
+    pod_up hung
+    member_up c sleep 1000
+    rt start "$ID"
+    kill -STOP "$(vm_pid "$POD")"
+    took state_of "$ID"
+    within 300 state
+    took rt list
+    within 500 list
+    took rt kill "$ID" KILL
+    assert_eq "$STATUS" 0
+    local killed=$MS
+    took rt delete --force "$ID"
+    assert_eq "$STATUS" 0
+    MS=$((MS + killed))
+    within 5000 'kill KILL and delete --force of a member'
+    assert_eq "$(cm_status "$ID" "$DIR" 5)" 137
+    took rt delete --force "$POD"
+    assert_eq "$STATUS" 0
+    within 5000 'delete --force of the pod'
+    assert_same_snap
+}
+
+@test "a hung guest with one container: delete --force alone" {
+    mkb "$T/b" sleep 1000
+    new_id c
+    cm "$ID" "$T/b"
+    rt start "$ID"
+    kill -STOP "$(vm_pid "$ID")"
+    took rt delete --force "$ID"
+    assert_eq "$STATUS" 0
+    within 5000 'delete --force of a hung machine'
+    assert_eq "$(cm_status "$ID" "$T/b" 5)" 137
+    assert_same_snap
+}
+
+@test "a guest that comes to itself again is not killed for having been slow" {
+    pod_up slow
+    kill -STOP "$(vm_pid "$POD")"
+    sleep 3
+    kill -CONT "$(vm_pid "$POD")"
+    assert_eq "$(state_of "$POD")" running
+    run -0 rt exec "$POD" true
+}
+
+@test "delete of a READY container, and of the last one with its machine" {
+    local domain
+    mkb "$T/b" sleep 1000
+    new_id c
+    quiet rt create --bundle "$T/b" "$ID"
+    domain=$(domain_of "$ID")
+    took rt delete "$ID"
+    assert_eq "$STATUS" 0
+    within 1000 'delete of READY with its machine'
+    took wait_for 5 eval "! $VIRSH domid '$domain' >/dev/null 2>&1"
+    within 1000 'machine gone after the last delete'
+    assert_same_snap
+}
+
+@test "A44: many pods at once, one of them stuck: it delays only itself" {
+    local pods=3 round rounds=1 i ids=() slow=0
+    [ -z "${SV_LONG:-}" ] || { pods=5 rounds=5; }
+    echo "# $rounds of 5 rounds, $pods of 5 pods" >&3
+    for ((i = 1; i <= pods; i++)); do
+        mkb "$T/b$i" sleep 1000
+        new_id "many$i"
+        ids+=("$ID")
+    done
+    for ((round = 1; round <= rounds; round++)); do
+        for ((i = 1; i <= pods; i++)); do
+            { rt run --detach --bundle "$T/b$i" "${ids[i - 1]}" </dev/null >"$T/run$i.log" 2>&1 3>&- 4>&- || echo failed >>"$T/run$i.log"; } &
+        done
+        wait_for 200 eval '[ "$(rt list --format json | jq "[.[] | select(.status == \"running\")] | length")" = '$pods' ]' ||
+            fail "$(cat "$T"/run*.log)"
+        wait
+        kill -STOP "$(vm_pid "${ids[0]}")"
+        rm -f "$T"/done*
+        for ((i = 1; i <= pods; i++)); do
+            {
+                rt kill "${ids[i - 1]}" KILL
+                rt delete --force "${ids[i - 1]}"
+                echo $? >"$T/done$i"
+            } >"$T/end$i.log" 2>&1 3>&- 4>&- &
+        done
+        while [ "$(find "$T" -name 'done*' -size +0c | wc -l)" -lt $pods ]; do
+            took timeout 5 "${RT[@]}" list -q >/dev/null
+            [ "$STATUS" = 0 ] || fail 'list does not answer'
+            slow=$((MS > slow ? MS : slow))
+            sleep 0.1
+        done
+        wait
+        for ((i = 1; i <= pods; i++)); do
+            assert_eq "$(cat "$T/done$i")" 0 "delete of pod $i: $(cat "$T/end$i.log")"
+        done
+        assert_same_snap 5
+    done
+    echo "# slowest list: $slow ms" >&3
+}

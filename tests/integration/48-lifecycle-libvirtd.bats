@@ -1,0 +1,146 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The libvirt daemon restarted, away, frozen, killed in the middle (case A45).
+
+load lib
+load lifecycle
+
+setup_file() {
+    export BATS_TEST_TIMEOUT=300
+    "$SV_SERVICES" kept libvirtd || return 0
+    suite_begin
+    pod_up daemon
+}
+teardown_file() {
+    [ -z "${WORK:-}" ] || suite_end
+}
+setup() {
+    need_kept libvirtd
+    test_begin
+    take_snap
+}
+teardown() {
+    "$SV_SERVICES" kept libvirtd || return 0
+    "$SV_SERVICES" release libvirtd
+    test_end
+}
+
+daemon_pid() { cat /run/sandvirt-services/libvirtd.daemon; }
+
+# The pod and what is in it work, as if nothing had happened.
+all_well() {
+    run -0 rt exec "$POD" cat /etc/origin
+    assert_eq "$output" image
+    local dir=$T/well.$RANDOM
+    mkm "$dir" sh -c 'exit 5'
+    new_id "well$RANDOM"
+    run rt run --bundle "$dir" "$ID"
+    assert_status 5
+}
+
+@test "A45: restarted: workloads untouched, events again" {
+    member_up c sleep 1000
+    rt start "$ID"
+    local shim
+    shim=$(pid_of "$ID")
+    daemon_restart libvirtd
+    assert_eq "$(state_of "$ID")" running
+    assert_eq "$(pid_of "$ID")" "$shim"
+    all_well
+    # Suspend is seen only by an event of the new connection.
+    wait_for 30 eval '$VIRSH suspend "$(domain_of "$POD")" >/dev/null 2>&1'
+    wait_state "$ID" paused 10
+    $VIRSH resume "$(domain_of "$POD")"
+    wait_state "$ID" running 10
+    rt delete --force "$ID"
+    assert_same_snap
+}
+
+@test "A45: away for 20 s: state, list, kill and exec answer; what needs it says so in time" {
+    local seconds=20
+    [ -n "${SV_LONG:-}" ] || seconds=6
+    member_up c sleep 1000
+    rt start "$ID"
+    "$SV_SERVICES" hold libvirtd
+    "$SV_SERVICES" kill libvirtd TERM
+    local gone=$SECONDS
+    wait_for 20 test ! -S /run/libvirt/libvirt-sock || true
+    took state_of "$ID"
+    within 300 'state without libvirtd'
+    run -0 rt list -q
+    run -0 rt exec "$ID" true
+    rt kill "$ID" KILL
+    assert_stopped "$ID" 137 signalled
+    run -0 rt delete "$ID"
+    # A machine of its own cannot be had now.
+    mkb "$T/own" true
+    new_id own
+    took try timeout 120 "${RT[@]}" create --bundle "$T/own" "$ID"
+    assert_refused libvirt
+    run rt state "$ID"
+    assert_refused 'does not exist'
+    while [ $((SECONDS - gone)) -lt $seconds ]; do sleep 0.2; done
+    "$SV_SERVICES" release libvirtd
+    all_well
+    quiet rt run --bundle "$T/own" "$ID" || fail "$(cat "$T/out.log")"
+    assert_same_snap 5
+}
+
+@test "A45: frozen for a while" {
+    member_up c sleep 1000
+    rt start "$ID"
+    kill -STOP "$(daemon_pid)"
+    took state_of "$ID"
+    within 300 'state with a frozen libvirtd'
+    run -0 timeout 30 "${RT[@]}" exec "$ID" true
+    rt kill "$ID" KILL
+    assert_stopped "$ID" 137 signalled
+    run -0 timeout 60 "${RT[@]}" delete "$ID"
+    sleep 6
+    kill -CONT "$(daemon_pid)"
+    wait_for 30 eval "$VIRSH list >/dev/null 2>&1"
+    all_well
+    assert_same_snap
+}
+
+@test "A45: killed in create, killed in delete" {
+    mkb "$T/b" sleep 1000
+    new_id c
+    rt create --bundle "$T/b" "$ID" </dev/null >"$T/create.log" 2>&1 3>&- 4>&- &
+    local call=$!
+    wait_for 30 eval 'grep -q "start the machine: domain" "$LOG/launcher"'
+    daemon_restart libvirtd KILL
+    STATUS=0
+    wait "$call" || STATUS=$?
+    echo "# create whose daemon was killed: $STATUS $(cat "$T/create.log")" >&3
+    [ "$STATUS" = 0 ] || [ -s "$T/create.log" ]
+    run -0 rt delete --force "$ID"
+    assert_same_snap 10
+    quiet rt run --detach --bundle "$T/b" "$ID" || fail "$(cat "$T/out.log")"
+    rt delete --force "$ID" >"$T/delete.log" 2>&1 3>&- 4>&- &
+    call=$!
+    daemon_restart libvirtd KILL
+    STATUS=0
+    wait "$call" || STATUS=$?
+    echo "# delete whose daemon was killed: $STATUS $(cat "$T/delete.log")" >&3
+    run -0 rt delete --force "$ID"
+    assert_same_snap 10
+    all_well
+}
+
+@test "A45: QEMU that died while the daemon was away is noticed" {
+    mkb "$T/b" sleep 1000
+    new_id c
+    cm "$ID" "$T/b"
+    rt start "$ID"
+    local vm
+    vm=$(vm_pid "$ID")
+    "$SV_SERVICES" hold libvirtd
+    "$SV_SERVICES" kill libvirtd KILL
+    kill -KILL "$vm"
+    wait_state "$ID" stopped 10
+    assert_eq "$(cm_status "$ID" "$T/b")" 137
+    "$SV_SERVICES" release libvirtd
+    run -0 rt delete "$ID"
+    assert_same_snap 10
+}
