@@ -47,8 +47,10 @@ static const SvKey keys[] = {
         "machine. Further disks go to a SCSI bus."),
     UINT("hypervisor", uid_first, "0", 0, G_MAXINT,
         "First user id of a range of which each machine gets one of its own. 0: all QEMU processes "
-        "run as libvirt's user and could reach each other. They must be users of the host, with "
-        "QEMU's group as their own and the group kvm beside it."),
+        "run as libvirt's user and could reach each other. They must be users of the host, each "
+        "with "
+        "a group of its own, and be in the groups kvm and libvirt-qemu, as sandvirt's sysusers "
+        "file makes them."),
     UINT("hypervisor", uid_last, "0", 0, G_MAXINT, "Last user id of that range."),
 
     UINT("machine", memory_mib, "256", 64, 16777216,

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define CLAIM_MAX 16384
-#define KVM_GROUP "kvm"
+#define NO_GROUP ((gid_t)-1)
 #define MAX_GROUPS 64
 
 static char *folder_of(const SvConfig *config)
@@ -148,7 +148,19 @@ int sv_uids_group(int uid)
     return (int)user->pw_gid;
 }
 
-static gboolean check_one(guint uid, gid_t kvm, GError **error)
+static gid_t group_named(const char *name)
+{
+    struct group entry, *group = NULL;
+    char buffer[8192];
+    if (getgrnam_r(name, &entry, buffer, sizeof buffer, &group) != 0 || !group)
+        return NO_GROUP;
+    return group->gr_gid;
+}
+
+/* Of /dev/kvm, and of the folder in which libvirt keeps those of its machines. */
+static const char *const needed_groups[] = {"kvm", "libvirt-qemu"};
+
+static gboolean check_one(guint uid, GError **error)
 {
     struct passwd entry, *user = NULL;
     char buffer[8192];
@@ -158,30 +170,31 @@ static gboolean check_one(guint uid, gid_t kvm, GError **error)
         g_set_error(error, SV_CORE_ERROR, SV_ERR_NOT_FOUND, "there is no user with uid %u", uid);
         return FALSE;
     }
-    gboolean found = kvm == (gid_t)-1;
-    if (getgrouplist(user->pw_name, user->pw_gid, groups, &n) >= 0)
+    if (getgrouplist(user->pw_name, user->pw_gid, groups, &n) < 0)
+        return TRUE;
+    for (guint g = 0; g < G_N_ELEMENTS(needed_groups); g++) {
+        gid_t wanted = group_named(needed_groups[g]);
+        gboolean found = wanted == NO_GROUP;
         for (int i = 0; i < n; i++)
-            found = found || groups[i] == kvm;
-    if (!found)
+            found = found || groups[i] == wanted;
+        if (found)
+            continue;
         g_set_error(error, SV_CORE_ERROR, SV_ERR_PERMISSION,
-            "user %s (uid %u) is not in the group " KVM_GROUP, user->pw_name, uid);
-    return found;
+            "user %s (uid %u) is not in the group %s", user->pw_name, uid, needed_groups[g]);
+        return FALSE;
+    }
+    return TRUE;
 }
 
 gboolean sv_uids_check(const SvConfig *config, GError **error)
 {
-    struct group entry, *group = NULL;
-    char buffer[8192];
-    gid_t kvm = (gid_t)-1;
-    if (getgrnam_r(KVM_GROUP, &entry, buffer, sizeof buffer, &group) == 0 && group)
-        kvm = group->gr_gid;
     if (config->uid_last < config->uid_first) {
         g_set_error(
             error, SV_CORE_ERROR, SV_ERR_INVALID, "[hypervisor] uid_last is less than uid_first");
         return FALSE;
     }
     for (guint uid = config->uid_first; uid <= config->uid_last; uid++)
-        if (!check_one(uid, kvm, error))
+        if (!check_one(uid, error))
             return FALSE;
     return TRUE;
 }

@@ -2,6 +2,7 @@
 /* sandvirt-monitor: one per sandbox, as long as the sandbox. */
 #include <config.h>
 
+#include "base/confine.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -14,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
@@ -134,8 +136,21 @@ static gboolean start_log(const SvConfig *config, const Options *options, GError
     return sv_log_init("sandvirt-monitor", debug, NULL, SV_LOG_TEXT, TRUE, error);
 }
 
+/* What mounts, namespaces, taps, hooks' processes and files of all owners need. The bounding set stays:
+ * hooks are the engine's, and run with what the engine would give them. For the same reason there is
+ * no no_new_privs and no system call filter here, which hooks would inherit. */
+#define CAPABILITIES                                                                               \
+    (SV_CAP(CAP_CHOWN) | SV_CAP(CAP_DAC_OVERRIDE) | SV_CAP(CAP_DAC_READ_SEARCH) |                  \
+        SV_CAP(CAP_FOWNER) | SV_CAP(CAP_FSETID) | SV_CAP(CAP_KILL) | SV_CAP(CAP_SETGID) |          \
+        SV_CAP(CAP_SETUID) | SV_CAP(CAP_NET_BIND_SERVICE) | SV_CAP(CAP_NET_ADMIN) |                \
+        SV_CAP(CAP_NET_RAW) | SV_CAP(CAP_SYS_ADMIN) | SV_CAP(CAP_SYS_CHROOT) |                     \
+        SV_CAP(CAP_SYS_PTRACE) | SV_CAP(CAP_SYS_NICE) | SV_CAP(CAP_SYS_RESOURCE) |                 \
+        SV_CAP(CAP_MKNOD))
+
 static gboolean run(Options *options, GError **error)
 {
+    if (!sv_confine_capabilities(CAPABILITIES, FALSE, error))
+        return FALSE;
     g_autoptr(SvPaths) paths = NULL;
     const SvConfig *config = sv_config_load(options->config, error);
     if (!config || !start_log(config, options, error)) {

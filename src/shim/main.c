@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/log.h"
+#include "shim/confine.h"
 #include "shim/shim.h"
 #include <stdint.h>
 #include <sys/mman.h>
@@ -21,7 +22,8 @@ static void forget_code(void)
 
 static gboolean start(SvShim *shim, int argc, char **argv, GError **error)
 {
-    return sv_shim_options_parse(&shim->options, argc, argv, error) && sv_shim_set_up(shim, error);
+    return sv_shim_options_parse(&shim->options, argc, argv, error) &&
+        sv_shim_set_up(shim, error) && sv_shim_confine(error);
 }
 
 int main(int argc, char **argv)

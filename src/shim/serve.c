@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the monitor asks for and what it is sent. */
 #include "sandvirt.pb-c.h"
+#include "shim/confine.h"
 #include "shim/root.h"
 #include "shim/shim.h"
 
@@ -62,6 +63,16 @@ static gboolean serve_request(SvShim *shim, const SvFrame *frame, GError **error
     return TRUE;
 }
 
+/* The streams flow: the container's root, if it has one, has come before. */
+static void give_up_mounts(SvShim *shim)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!shim->confined && !sv_shim_confine_mounts(&error))
+        g_warning("ignoring: %s", error->message);
+    shim->confined = TRUE;
+}
+
 static void serve_response(SvShim *shim, const SvFrame *frame)
 {
     g_autoptr(GError) error = NULL;
@@ -73,6 +84,7 @@ static void serve_response(SvShim *shim, const SvFrame *frame)
     if (!error) {
         shim->link = SV_LINK_UP;
         shim->failures = 0;
+        give_up_mounts(shim);
         return;
     }
     if (!shim->released) {

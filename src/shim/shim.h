@@ -34,6 +34,7 @@ typedef struct {
 
     gboolean released; /* GO came */
     gboolean has_rootfs; /* the container's root is ours */
+    gboolean confined; /* no mounts any more */
     guint rows, cols; /* of the terminal, as told last */
     guint64 signals; /* waiting for a link: bit n-1 for signal n */
 
