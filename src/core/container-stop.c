@@ -5,6 +5,8 @@
 
 #include <signal.h>
 
+/* How long a stop waits for the reader of the last output. The shim goes on waiting by itself. */
+#define SHIM_DRAIN_MS 3000
 #define SIGKILL_STATUS (128 + SIGKILL)
 #define RELEASE_FIRST_MS 10 /* the guest's FORGETs reach virtiofsd within this, mostly */
 
@@ -228,7 +230,7 @@ static const SvStep stop_steps[] = {
     {"remove", step_remove, NULL, 0},
     {"share", step_share, NULL, 0},
     {"record", step_record, NULL, 0},
-    {"shims", step_shims, NULL, 0},
+    {"shims", step_shims, NULL, SHIM_DRAIN_MS},
     {NULL, NULL, NULL, 0},
 };
 

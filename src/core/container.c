@@ -57,9 +57,12 @@ void sv_container_forget(SvContainer *container)
     if (!sv_record_remove(sandbox->paths->root, container->record->id, &error))
         g_warning("container %s: record not removed: %s", container->record->id, error->message);
     g_autoptr(GArray) handles = handles_of(container);
-    for (guint i = 0; i < handles->len; i++)
-        g_hash_table_remove(
-            sandbox->processes, GUINT_TO_POINTER(g_array_index(handles, guint32, i)));
+    for (guint i = 0; i < handles->len; i++) {
+        gpointer handle = GUINT_TO_POINTER(g_array_index(handles, guint32, i));
+        /* one whose reader takes nothing: nobody can ask for its container any more */
+        sv_process_kill_shim(g_hash_table_lookup(sandbox->processes, handle));
+        g_hash_table_remove(sandbox->processes, handle);
+    }
     g_hash_table_remove(sandbox->containers, container->record->id);
     sv_sandbox_touch(sandbox);
     sv_sandbox_check_idle(sandbox);

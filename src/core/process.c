@@ -9,9 +9,6 @@
 #include <glib-unix.h>
 #include <signal.h>
 
-#define FINISH_DEADLINE_MS                                                                         \
-    10000 /* a reader that takes nothing any more does not hold a shim for ever */
-
 static void on_shim_request(SvConn *conn, const SvRequest *request, gpointer user_data);
 static void on_shim_frame(SvConn *conn, const SvFrame *frame, gpointer user_data);
 static void on_shim_closed(SvConn *conn, const GError *error, gpointer user_data);
@@ -40,8 +37,6 @@ void sv_process_free(SvProcess *process)
         return;
     if (process->shim_watch)
         g_source_remove(process->shim_watch);
-    if (process->timer)
-        g_source_remove(process->timer);
     if (process->starting) {
         g_autoptr(GError) error = g_error_new_literal(SV_CORE_ERROR, SV_ERR_NOT_RUNNING,
             "container not running: it ended before the process was started");
@@ -75,9 +70,6 @@ static void shim_gone(SvProcess *process)
     g_clear_pointer(&process->shim, sv_conn_free);
     process->attach_stream = 0;
     sv_process_discard_output(process);
-    if (process->timer)
-        g_source_remove(process->timer);
-    process->timer = 0;
     if (process->gone_ticket) {
         sv_ticket_next(process->gone_ticket);
         process->gone_ticket = 0;
@@ -128,16 +120,6 @@ void sv_process_kill_shim(SvProcess *process)
         sv_process_signal(process->shim_pidfd, SIGKILL);
 }
 
-static gboolean on_finish_deadline(gpointer user_data)
-{
-    SvProcess *process = user_data;
-    process->timer = 0;
-    g_warning("container %s: its shim (pid %d) did not end in time: killed",
-        process->container->record->id, (int)process->shim_pid);
-    sv_process_kill_shim(process);
-    return G_SOURCE_REMOVE;
-}
-
 static void send_exit(SvProcess *process)
 {
     Sandvirt__V1__ShimExit message = SANDVIRT__V1__SHIM_EXIT__INIT;
@@ -152,8 +134,6 @@ void sv_process_finish(SvProcess *process, int status)
     process->exit_wanted = TRUE;
     if (process->shim_pidfd < 0)
         return;
-    if (!process->timer)
-        process->timer = g_timeout_add(FINISH_DEADLINE_MS, on_finish_deadline, process);
     if (process->shim && !process->exit_sent)
         send_exit(process);
 }

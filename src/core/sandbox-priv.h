@@ -52,7 +52,6 @@ typedef struct {
     SvSequence *starting;
     SvWaiter started; /* exec: answer of ExecStart */
     gboolean ended_early; /* exited before its start was answered */
-    guint timer;
 } SvProcess;
 
 struct SvContainer {
@@ -217,7 +216,8 @@ SvProcess *sv_process_new(SvContainer *container, guint32 handle, gboolean exec)
 void sv_process_free(SvProcess *process);
 /* Opens the pidfd of the shim and watches it; gone already: as if it died now. */
 void sv_process_watch(SvProcess *process, pid_t pid, guint64 start);
-/* The shim shall exit with @status once its output is written; killed after a deadline. */
+/* The shim shall exit with @status once its output is written, however long its reader takes: it is killed
+ * when the container is deleted. */
 void sv_process_finish(SvProcess *process, int status);
 void sv_process_kill_shim(SvProcess *process);
 /* Nobody takes its output any more: the guest shall not keep its exit back for it. */
