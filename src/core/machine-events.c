@@ -261,7 +261,8 @@ static gboolean on_share_exit(gint fd, GIOCondition condition, gpointer user_dat
         sandbox->share_ticket = 0;
     }
     /* It ends with QEMU too: only when QEMU lives on is it the cause. */
-    if (sandbox->machine == SV_MACHINE_UP && !sandbox->share_timer)
+    if ((sandbox->machine == SV_MACHINE_UP || sandbox->machine == SV_MACHINE_STARTING) &&
+        !sandbox->share_timer)
         sandbox->share_timer = g_timeout_add(EVENT_GRACE_MS, sv_machine_on_share_lost, sandbox);
     return G_SOURCE_REMOVE;
 }
@@ -270,7 +271,13 @@ gboolean sv_machine_on_share_lost(gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
     sandbox->share_timer = 0;
-    if (sandbox->machine == SV_MACHINE_UP && !sandbox->domain_gone && !sandbox->end_timer)
+    if (sandbox->machine == SV_MACHINE_STARTING && sandbox->up) {
+        sandbox->end_cause = SV_CAUSE_SHARE_LOST;
+        sv_sequence_cancel(sandbox->up,
+            g_error_new(SV_CORE_ERROR, SV_ERR_FAILED,
+                "the machine of sandbox \"%s\" lost its shared folder: virtiofsd has ended",
+                sandbox->paths->sandbox));
+    } else if (sandbox->machine == SV_MACHINE_UP && !sandbox->domain_gone && !sandbox->end_timer)
         sv_machine_kill(sandbox, SV_CAUSE_SHARE_LOST);
     return G_SOURCE_REMOVE;
 }
