@@ -14,14 +14,6 @@ static const SvOption options[] = {
     {NULL},
 };
 
-static gboolean start(SvTarget *target, const char *id, GError **error)
-{
-    Sandvirt__V1__ContainerRequest request = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
-
-    request.container_id = (char *)id;
-    return sv_target_call(target, "Start", &request.base, sv_target_short_ms(target), error);
-}
-
 /* Deletes what has ended, or could not start. */
 static gboolean clean_up(SvCreated *created, SvCli *cli, const char *id, GError **error)
 {
@@ -66,7 +58,7 @@ static int cmd_run(SvCli *cli, gconstpointer values, char **args, GError **error
         return -1;
     if (!opts->detach)
         sv_foreground_begin(&fg, created.spec->terminal && !opts->create.console_socket);
-    if (!start(&created.target, args[0], error)) {
+    if (!sv_target_order(&created.target, cli, args[0], "start", "Start", error)) {
         sv_foreground_end(&fg);
         if (!clean_up(&created, cli, args[0], &ignored))
             g_warning("ignoring: delete container %s: %s", args[0], ignored->message);

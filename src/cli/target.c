@@ -123,16 +123,45 @@ gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
     }
 }
 
+/* The container is as @verb makes it, or was and has gone on from there. */
+static gboolean is_done(const SvCli *cli, const char *id, const char *verb)
+{
+    g_autoptr(SvRecord) record = sv_record_load(cli->root, id, NULL);
+
+    if (!record)
+        return FALSE;
+    if (g_str_equal(verb, "start"))
+        return record->started_us != 0;
+    return record->state == (g_str_equal(verb, "pause") ? SV_STATE_PAUSED : SV_STATE_RUNNING);
+}
+
+gboolean sv_target_order(SvTarget *target, SvCli *cli, const char *id, const char *verb,
+    const char *method, GError **error)
+{
+    Sandvirt__V1__ContainerRequest request = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
+    gboolean again = FALSE;
+    GError *local = NULL;
+
+    request.container_id = (char *)id;
+    if (sv_target_call_again(
+            target, cli, method, &request.base, sv_target_short_ms(target), &again, &local))
+        return TRUE;
+    if (again && is_done(cli, id, verb)) {
+        g_error_free(local);
+        return TRUE;
+    }
+    g_propagate_error(error, local);
+    return FALSE;
+}
+
 gboolean sv_target_simple(
     SvCli *cli, const char *id, const char *verb, const char *method, GError **error)
 {
     g_auto(SvTarget) target = SV_TARGET_INIT;
-    Sandvirt__V1__ContainerRequest request = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
 
-    if (!sv_target_load(&target, cli, id, verb, error) || !sv_target_connect(&target, cli, error))
-        return FALSE;
-    request.container_id = (char *)id;
-    return sv_target_call(&target, method, &request.base, sv_target_short_ms(&target), error);
+    return sv_target_load(&target, cli, id, verb, error) &&
+        sv_target_connect(&target, cli, error) &&
+        sv_target_order(&target, cli, id, verb, method, error);
 }
 
 int sv_target_short_ms(const SvTarget *target)

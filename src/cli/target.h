@@ -42,6 +42,9 @@ gboolean sv_target_call(SvTarget *target, const char *method, const ProtobufCMes
 gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
     const ProtobufCMessage *message, int timeout_ms, gboolean *again, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
+/* start, pause or resume, asked again like that: done already is fine then. */
+gboolean sv_target_order(SvTarget *target, SvCli *cli, const char *id, const char *verb,
+    const char *method, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* load, connect and a call whose message names only the container. */
 gboolean sv_target_simple(SvCli *cli, const char *id, const char *verb, const char *method,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;
