@@ -292,7 +292,8 @@ static gboolean check_register(
             "sandvirt-launcher and the libvirt daemon where the engine's mounts are seen");
         return FALSE;
     }
-    gboolean ended = sandbox->machine == SV_MACHINE_ENDED || sandbox->machine == SV_MACHINE_ENDING;
+    gboolean ended = sandbox->machine == SV_MACHINE_ENDED ||
+        sandbox->machine == SV_MACHINE_ENDING || sandbox->down_again;
     if (ended && g_hash_table_size(sandbox->containers) == 0) {
         g_set_error(error, SV_CORE_ERROR, SV_ERR_BUSY,
             "the former machine of sandbox \"%s\" has not ended yet%s%s", sandbox->paths->sandbox,
