@@ -456,22 +456,29 @@ char *flow_bundle(FlowFixture *flow, const char *id, const char *more)
     return bundle;
 }
 
+FlowContainer *flow_adopt(FlowFixture *flow, const char *id, guint32 handle)
+{
+    FlowContainer *container = g_new0(FlowContainer, 1);
+    container->flow = flow;
+    container->id = g_strdup(id);
+    container->handle = handle;
+    g_ptr_array_add(flow->containers, container);
+    return container;
+}
+
 FlowContainer *flow_register(FlowFixture *flow, const char *id, const char *more)
 {
     Sandvirt__V1__RegisterRequest request = SANDVIRT__V1__REGISTER_REQUEST__INIT;
     g_autofree char *bundle = flow_bundle(flow, id, more);
     g_autoptr(GError) error = NULL;
-    FlowContainer *container = g_new0(FlowContainer, 1);
-    container->flow = flow;
-    container->id = g_strdup(id);
-    g_ptr_array_add(flow->containers, container);
+    guint32 handle = 0;
     request.container_id = (char *)id;
     request.bundle = bundle;
-    gboolean ok = sv_sandbox_register(flow->sandbox, &request, 0, &container->handle, &error);
+    gboolean ok = sv_sandbox_register(flow->sandbox, &request, 0, &handle, &error);
     g_assert_no_error(error);
     g_assert_true(ok);
     g_assert_cmpint(flow_state(flow, id), ==, SV_STATE_CREATING);
-    return container;
+    return flow_adopt(flow, id, handle);
 }
 
 void flow_spawn(FlowContainer *container, int clone_flags)

@@ -105,6 +105,7 @@ void flow_unlisten(FlowFixture *flow);
 /* @more: members of config.json behind the usual ones, nullable. */
 char *flow_bundle(FlowFixture *flow, const char *id, const char *more);
 FlowContainer *flow_register(FlowFixture *flow, const char *id, const char *more);
+FlowContainer *flow_adopt(FlowFixture *flow, const char *id, guint32 handle); /* registered */
 void flow_spawn(FlowContainer *container, int clone_flags); /* its shim, not attached */
 void flow_attach(FlowContainer *container);
 void flow_create_begin(FlowContainer *container);
