@@ -95,18 +95,21 @@ image_name() {
 
 # As systemd does it on machines that have it: / shared, /dev/kvm for the group kvm.
 prepare_machine() {
+    local first
     skipped='as they should be'
-    if [ "$(nsenter -t 1 -m findmnt -n -o PROPAGATION /)" != shared ]; then
-        nsenter -t 1 -m mount --make-rshared / || return
+    # Not every process may look at the first one.
+    first=$(readlink /proc/1/ns/mnt) || first=$(readlink /proc/self/ns/mnt)
+    if [ "$(readlink /proc/self/ns/mnt)" != "$first" ]; then
+        echo 'not in the mount namespace of the machine, which libvirt and the engines are in'
+        return 1
+    fi
+    if [ "$(findmnt -n -o PROPAGATION / | tail -n 1)" != shared ]; then
+        mount --make-rshared / || return
         skipped=''
     fi
     if [ -c /dev/kvm ] && [ "$(stat -c '%G %a' /dev/kvm)" != 'kvm 660' ]; then
         chgrp kvm /dev/kvm && chmod 660 /dev/kvm || return
         skipped=''
-    fi
-    if [ "$(readlink /proc/self/ns/mnt)" != "$(readlink /proc/1/ns/mnt)" ]; then
-        echo 'not in the mount namespace of the machine'
-        return 1
     fi
 }
 
@@ -140,18 +143,25 @@ stop_services() {
 
 # One line: what sandboxes consist of, counted on this machine.
 count_everything() {
-    local comm pid domains machines=0 ours=0 shares=0
+    local domains
     domains=$(virsh -c qemu:///system list --all --name | grep -c . || true)
-    for pid in /proc/[0-9]*; do
-        comm=$(cat "$pid/comm" 2>/dev/null) || continue
-        case $comm in
-        qemu-system-*) machines=$((machines + 1)) ;;
-        virtiofsd) shares=$((shares + 1)) ;;
-        sandvirt-launch*) ;;
-        sandvirt*) ours=$((ours + 1)) ;;
-        esac
+    cat /proc/[0-9]*/comm 2>/dev/null | awk -v domains="$domains" -v mounts="$(wc -l </proc/self/mountinfo)" \
+        -v loops="$(losetup -n -l | wc -l)" -v links="$(ip -o link | wc -l)" '
+        /^qemu-system-/ { machines++ }
+        /^virtiofsd$/ { shares++ }
+        /^sandvirt/ && !/^sandvirt-launch/ { ours++ }
+        END { printf "domains %d, sandvirt processes %d, QEMU %d, virtiofsd %d, mounts %d, loop devices %d, links %d\n",
+            domains, ours, machines, shares, mounts, loops, links }'
+}
+
+# same_counts BEFORE: shows what is there now; fails when it differs for 5 s.
+same_counts() {
+    local now end=$((SECONDS + 5))
+    now=$(count_everything)
+    while [ "$now" != "$1" ] && [ $SECONDS -lt $end ]; do
+        sleep 0.1
+        now=$(count_everything)
     done
-    printf 'domains %d, sandvirt processes %d, QEMU %d, virtiofsd %d, mounts %d, loop devices %d, links %d\n' \
-        "$domains" "$ours" "$machines" "$shares" \
-        "$(wc -l </proc/self/mountinfo)" "$(losetup -n -l | wc -l)" "$(ip -o link | wc -l)"
+    say "after:  $now"
+    [ "$now" = "$1" ]
 }
