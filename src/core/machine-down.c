@@ -212,11 +212,17 @@ static void on_down(SvSequence *seq, const GError *error, gpointer user_data)
         g_set_error(&failure, SV_CORE_ERROR, cause->code,
             "the machine of sandbox \"%s\" still runs: %s", sandbox->paths->sandbox,
             cause->message);
-    sv_waiters_answer(sandbox->down_waiters, failure);
-    if (g_hash_table_size(sandbox->containers) == 0 && !failure)
-        reset(sandbox);
-    if (sandbox->down_again)
+    gboolean empty = g_hash_table_size(sandbox->containers) == 0 && !failure;
+    /* The last delete may have come on the way: its record is this round's or the next one's. */
+    if (empty && !g_file_test(sandbox->paths->sandbox_file, G_FILE_TEST_EXISTS))
+        sandbox->down_again = FALSE;
+    if (sandbox->down_again) {
         sv_machine_down(sandbox);
+    } else {
+        sv_waiters_answer(sandbox->down_waiters, failure);
+        if (empty)
+            reset(sandbox);
+    }
     sv_sandbox_check_idle(sandbox);
 }
 
