@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "monitor/server.h"
 
+#include <glib-unix.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,12 +13,14 @@
 #include <unistd.h>
 
 #define MODE "--monitor"
-#define READY_FD 3
+#define TELL_FD 3 /* "R": it listens; "H": the operation that is held was called */
 
 struct FlowMonitor {
     FlowFixture *flow;
     pid_t pid;
-    int pidfd;
+    int pidfd, tell_fd;
+    guint tell_source;
+    gboolean held;
     SvConn *conn;
 };
 
@@ -28,6 +31,12 @@ static void on_recovered(const GError *error, gpointer user_data)
     FlowFixture *flow = user_data;
     g_assert_no_error(error);
     sv_server_serve(flow->server, flow->sandbox);
+}
+
+static void tell(const char *byte)
+{
+    if (write(TELL_FD, byte, 1) != 1)
+        g_error("the test is gone");
 }
 
 /* argv: program, MODE, folder of the test, "1" when the domain exists, operation to be held */
@@ -49,18 +58,35 @@ gboolean flow_monitor_main(int argc, char **argv)
     flow.server = sv_server_new(flow.paths->monitor_socket, &error);
     g_assert_no_error(error);
     flow_open_sandbox(&flow);
-    if (write(READY_FD, "R", 1) != 1)
-        g_error("the test is gone");
-    close(READY_FD);
+    tell("R");
     sv_sandbox_recover(flow.sandbox, on_recovered, &flow);
-    for (;;)
+    for (gboolean told = !flow.hold_hv;;) {
         g_main_context_iteration(NULL, TRUE);
+        if (!told && flow.hv && sv_fake_count(flow.hv, flow.hold_hv) > 0) {
+            tell("H");
+            told = TRUE;
+        }
+    }
     return TRUE;
 }
 
 /* ---- the test's side */
 
 static const SvConnHandlers handlers;
+
+static gboolean on_held(gint fd, GIOCondition condition, gpointer user_data)
+{
+    FlowMonitor *monitor = user_data;
+    char byte = 0;
+    monitor->tell_source = 0;
+    monitor->held = read(fd, &byte, 1) == 1;
+    return G_SOURCE_REMOVE;
+}
+
+gboolean flow_monitor_is_held(const FlowMonitor *monitor)
+{
+    return monitor->held;
+}
 
 FlowMonitor *flow_monitor_new(FlowFixture *flow, gboolean exists, const char *hold)
 {
@@ -79,12 +105,13 @@ FlowMonitor *flow_monitor_new(FlowFixture *flow, gboolean exists, const char *ho
     sv_command_add_args(cmd, MODE, flow->top, exists ? "1" : "0", hold ? hold : "", NULL);
     sv_command_map_fd(cmd, 2, 1);
     sv_command_map_fd(cmd, 2, 2);
-    sv_command_map_fd(cmd, ready[1], READY_FD);
+    sv_command_map_fd(cmd, ready[1], TELL_FD);
     g_assert_true(sv_command_spawn(cmd, &monitor->pid, &monitor->pidfd, &error));
     g_assert_no_error(error);
     close(ready[1]);
     g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
-    close(ready[0]);
+    monitor->tell_fd = ready[0];
+    monitor->tell_source = g_unix_fd_add(ready[0], G_IO_IN | G_IO_HUP, on_held, monitor);
     flow_monitor_call_in(monitor);
     return monitor;
 }
@@ -107,6 +134,9 @@ void flow_monitor_kill(FlowMonitor *monitor)
     kill(monitor->pid, SIGKILL);
     g_assert_cmpint(waitpid(monitor->pid, NULL, 0), ==, monitor->pid);
     sv_conn_free(monitor->conn);
+    if (monitor->tell_source)
+        g_source_remove(monitor->tell_source);
+    sv_fd_close(monitor->tell_fd);
     sv_fd_close(monitor->pidfd);
     /* its ends of the connections are seen as they would be */
     flow_settle();

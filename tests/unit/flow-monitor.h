@@ -15,6 +15,8 @@ gboolean flow_monitor_main(int argc, char **argv);
 /* Takes the place of flow->sandbox. @exists: the domain runs; @hold: operation of the driver that never
  * completes, nullable. */
 FlowMonitor *flow_monitor_new(FlowFixture *flow, gboolean exists, const char *hold);
+/* The operation that is held has been called. */
+gboolean flow_monitor_is_held(const FlowMonitor *monitor);
 /* SIGKILL. Its callers are told nothing any more. */
 void flow_monitor_kill(FlowMonitor *monitor);
 

@@ -388,6 +388,25 @@ static void test_virtiofsd_stays(void)
     flow_free(flow);
 }
 
+/* The last delete comes while the end of the machine is under way: answered when all is gone. */
+static void test_delete_while_ending(void)
+{
+    FlowFixture *flow = flow_with_processes();
+    FlowContainer *container = make(flow, "a", IN_RUNNING);
+    kill(flow->virtiofsd->pid, SIGSTOP); /* holds the end up */
+    sv_fake_emit(flow->hv, SV_HV_EVENT_STOPPED, SV_HV_END_FAILED, NULL);
+    flow_wait_stopped(container, 137, SV_CAUSE_DOMAIN_CRASHED);
+    FLOW_WAIT(flow->sandbox->share_ticket);
+    flow_delete(container, FALSE);
+    g_assert_false(g_file_test(flow->paths->state_dir, G_FILE_TEST_EXISTS));
+    g_assert_false(g_file_test(flow->paths->box_dir, G_FILE_TEST_EXISTS));
+    g_assert_true(flow->virtiofsd->ended);
+    flow_assert_clean(flow);
+    fresh_processes(flow);
+    flow_assert_usable(flow, "a");
+    flow_free(flow);
+}
+
 /* ---- the guest breaks the protocol */
 
 static GBytes *data_frame(guint32 handle, guint8 flags, guint64 offset, gsize len)
@@ -591,6 +610,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flow/events/not-qemu", test_not_qemu);
     add_for_states("virtiofsd", test_virtiofsd);
     g_test_add_func("/flow/events/virtiofsd-stays", test_virtiofsd_stays);
+    g_test_add_func("/flow/events/delete-while-ending", test_delete_while_ending);
     g_test_add_func("/flow/events/bad-frames", test_bad_frames);
     g_test_add_func("/flow/events/odd-frames", test_odd_frames);
     g_test_add_func("/flow/events/oom-flood", test_oom_flood);

@@ -295,9 +295,11 @@ static void wait_cut(FlowMonitor *monitor, FlowContainer *container, const CutCa
     case CUT_ROOT:
         FLOW_WAIT(container->shim->roots > 0);
         return;
-    case CUT_SHIM:
     case CUT_CONNECT:
-    case CUT_START: {
+    case CUT_START:
+        FLOW_WAIT(flow_monitor_is_held(monitor));
+        return;
+    case CUT_SHIM: {
         /* nothing of it is seen here: an answer that comes behind it */
         g_auto(FlowAnswer) answer = {0};
         for (guint i = 0; i < 20; i++) {
@@ -417,13 +419,6 @@ static void test_stopping(gconstpointer data)
 
 /* ---- killed within the end of the machine */
 
-static void wait_ms(guint ms)
-{
-    gint64 end = g_get_monotonic_time() + ms * G_GINT64_CONSTANT(1000);
-    while (flow_turn(end))
-        ;
-}
-
 static void test_ending(gconstpointer data)
 {
     const char *step = data;
@@ -436,7 +431,7 @@ static void test_ending(gconstpointer data)
     flow_monitor_delete(monitor, container, NULL);
     FLOW_WAIT(flow_agent_count(flow->agent, "Shutdown") > 0);
     if (destroy) /* the monitor waits no longer for the guest; its driver never answers */
-        wait_ms(800);
+        FLOW_WAIT(flow_monitor_is_held(monitor));
     flow_monitor_kill(monitor);
     g_assert_cmpint(flow_state(flow, "a"), ==, SV_STATE_GONE);
     g_assert_true(g_file_test(flow->paths->sandbox_file, G_FILE_TEST_EXISTS));
