@@ -63,6 +63,11 @@ static void client_leave(SvClient *client)
     sv_client_free(client);
 }
 
+gboolean sv_client_is_watching(const SvClient *client)
+{
+    return client->watching;
+}
+
 /* ---- answers */
 
 static Due *due_new(SvClient *client, guint32 stream)
@@ -218,6 +223,7 @@ static void do_settle(SvClient *client, guint32 stream, const ProtobufCMessage *
 static void do_watch(SvClient *client, guint32 stream, const ProtobufCMessage *message)
 {
     client->watching = TRUE;
+    sv_server_client_watches(client->server);
     sv_conn_reply(client->conn, stream, NULL);
 }
 

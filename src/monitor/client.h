@@ -12,10 +12,14 @@ SvClient *sv_client_new(SvServer *server, int fd); /* takes fd */
 void sv_client_free(SvClient *client);
 /* Requests are answered from now on; those that came before first. */
 void sv_client_serve(SvClient *client, SvSandbox *sandbox);
+/* It only watches: no reason for a monitor to live on. */
+gboolean sv_client_is_watching(const SvClient *client);
 /* A state change, if it watches. */
 void sv_client_tell(SvClient *client, const char *json);
 
 /* server.c: @client has left and is about to be freed. */
 void sv_server_client_gone(SvServer *server, SvClient *client);
+/* server.c: @client only watches from now on. */
+void sv_server_client_watches(SvServer *server);
 
 G_END_DECLS

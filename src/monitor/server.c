@@ -17,6 +17,7 @@ struct SvServer {
     SvSandbox *sandbox;
     GHashTable *clients; /* set of SvClient */
     gboolean used;
+    guint check; /* idle source */
     void (*left)(gpointer user_data);
     gpointer left_data;
 };
@@ -86,6 +87,8 @@ void sv_server_free(SvServer *server)
     if (!server)
         return;
     server_unlisten(server);
+    if (server->check)
+        g_source_remove(server->check);
     GHashTableIter iter;
     gpointer client;
     g_hash_table_iter_init(&iter, server->clients);
@@ -122,9 +125,35 @@ void sv_server_client_gone(SvServer *server, SvClient *client)
         server->left(server->left_data);
 }
 
+static gboolean on_check(gpointer user_data)
+{
+    SvServer *server = user_data;
+    server->check = 0;
+    if (server->left)
+        server->left(server->left_data);
+    return G_SOURCE_REMOVE;
+}
+
+void sv_server_client_watches(SvServer *server)
+{
+    if (!server->check)
+        server->check = g_idle_add_full(G_PRIORITY_LOW, on_check, server, NULL);
+}
+
+static gboolean has_callers(SvServer *server)
+{
+    GHashTableIter iter;
+    gpointer client;
+    g_hash_table_iter_init(&iter, server->clients);
+    while (g_hash_table_iter_next(&iter, &client, NULL))
+        if (!sv_client_is_watching(client))
+            return TRUE;
+    return FALSE;
+}
+
 gboolean sv_server_close_if_unused(SvServer *server)
 {
-    if (g_hash_table_size(server->clients) > 0)
+    if (has_callers(server))
         return FALSE;
     /* No new caller finds the socket; one that found it before is in the queue now. */
     unlink(server->path);
