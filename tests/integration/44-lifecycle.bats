@@ -70,7 +70,7 @@ teardown() { test_end; }
 
 @test "events --state: every change, as lines of JSON" {
     member_up c sleep 1000
-    rt events --state "$ID" >"$T/events" 2>"$T/events.err" 3>&- 4>&- &
+    "${RT[@]}" events --state "$ID" >"$T/events" 2>"$T/events.err" 3>&- 4>&- &
     local watcher=$!
     # It has the monitor's ear once it says anything at all: pause and resume until it does.
     rt start "$ID"
@@ -189,6 +189,7 @@ assert_no_signal() { # FILE PID...
     new_id boot
     take_snap
     mkb "$T/boot" sleep 1000
+    in_netns "$T/boot"
     quiet rt run --detach --bundle "$T/boot" "$ID"
     POD=$ID
     member_up second sleep 1000

@@ -313,20 +313,22 @@ in_pod() {
 # cm ID DIR [CONMON-OPTION...]: conmon with the line that CRI-O uses, up to the end of create; the
 # message of a failed create is in CM_MESSAGE. Logs to DIR/log, exit file DIR/exits/ID.
 cm() {
-    local id=$1 dir=$2 line sync conf=()
+    local id=$1 dir=$2 line sync ours conf=()
     shift 2
     peer || conf=(--runtime-arg "--config=$CONF")
     mkdir -p "$dir/exits" "$dir/persist" "$dir/sockets"
     rm -f "$dir/exits/$id" "$dir/sync" "$dir/log"
     mkfifo "$dir/sync"
-    exec {sync}<>"$dir/sync"
+    exec {sync}<>"$dir/sync" {ours}<"$dir/sync"
     env -i _OCI_SYNCPIPE=7 XDG_RUNTIME_DIR=/run "$(command -v conmon)" \
         -b "$dir" -c "$id" -u "$id" --exit-dir "$dir/exits" -l "$dir/log" -n "$id" \
         -P "$dir/conmon-pidfile" -p "$dir/pidfile" --persist-dir "$dir/persist" -r "$SANDVIRT" \
         --runtime-arg "--root=$ROOT" "${conf[@]}" --socket-dir-path "$dir/sockets" --syslog "$@" \
-        </dev/null >"$dir/conmon.log" 2>&1 3>&- 4>&- 7>&$sync {sync}>&-
-    read -r -t 90 -u "$sync" line || line='{"pid": -1, "message": "conmon said nothing"}'
+        </dev/null >"$dir/conmon.log" 2>&1 3>&- 4>&- 7>&$sync {sync}>&- {ours}<&-
+    # Its end is seen too.
     exec {sync}>&-
+    read -r -t 90 -u "$ours" line || line='{"pid": -1, "message": "conmon said nothing"}'
+    exec {ours}<&-
     CM_MESSAGE=$(jq -r '.message // ""' <<<"$line")
     [ "$(jq -r '.pid // .data // -1' <<<"$line")" -gt 0 ]
 }
