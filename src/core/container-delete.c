@@ -10,8 +10,14 @@ static void finish(SvContainer *container)
     SvSandbox *sandbox = container->sandbox;
     g_autoptr(GError) error = NULL;
     sv_hooks_run_ignored(container, SV_HOOK_POSTSTOP, "stopped");
-    if (!sv_container_move(container, SV_EVENT_DELETE, &error))
+    if (!sv_container_move(container, SV_EVENT_DELETE, &error)) {
+        /* the next delete finds it as it is; what else can go, goes */
         g_warning("container %s: %s", container->record->id, error->message);
+        sv_waiters_answer(container->delete_waiters, error);
+        if (sv_sandbox_live_containers(sandbox) == 0)
+            sv_machine_down(sandbox);
+        return;
+    }
     if (g_hash_table_size(sandbox->containers) > 1) {
         sv_waiters_answer(container->delete_waiters, NULL);
         sv_container_forget(container);
@@ -44,8 +50,12 @@ static void on_stopped(const GError *error, gpointer user_data)
         return;
     }
     g_autoptr(GError) failure = g_error_new(SV_CORE_ERROR, SV_ERR_FAILED,
-        "container \"%s\" could not be stopped", container->record->id);
+        "container \"%s\" could not be stopped: its record cannot be written",
+        container->record->id);
     sv_waiters_answer(container->delete_waiters, failure);
+    /* Nothing of it runs any more: a machine of its own need not wait for its record. */
+    if (sv_sandbox_live_containers(container->sandbox) == 1)
+        sv_machine_down(container->sandbox);
 }
 
 static void stop_first(SvContainer *container)
