@@ -43,6 +43,8 @@ typedef struct {
     SvShimChild shim;
     SvShimArgs args;
     gboolean stdin_null;
+    gboolean own_terminal; /* of the caller, for the process's */
+    SvForeground fg;
 } Exec;
 
 static JsonNode *make_process(
@@ -115,9 +117,12 @@ static gboolean run(Exec *exec, SvCli *cli, const Options *opts, JsonNode *proce
     if (netns < 0 || !sv_target_connect(target, cli, error) || !prepare(exec, process, error))
         return FALSE;
     exec->args.netns_fd = netns;
-    return sv_shim_child_start(
-               &exec->shim, cli, target->paths, target->config, &exec->args, error) &&
-        start(exec, error) && sv_cli_write_pid(opts->pid_file, exec->shim.pid, error) &&
+    if (!sv_shim_child_start(&exec->shim, cli, target->paths, target->config, &exec->args, error))
+        return FALSE;
+    /* Before the process runs: what is typed at its first word is for it. */
+    if (!opts->detach)
+        sv_foreground_begin(&exec->fg, exec->own_terminal);
+    return start(exec, error) && sv_cli_write_pid(opts->pid_file, exec->shim.pid, error) &&
         sv_shim_child_release(&exec->shim, error);
 }
 
@@ -136,7 +141,6 @@ static int exec_in(Exec *exec, SvCli *cli, const Options *opts, char **args, GEr
     g_autofree char *console =
         opts->console_socket ? g_canonicalize_filename(opts->console_socket, NULL) : NULL;
     g_autoptr(JsonNode) process = NULL;
-    g_auto(SvForeground) fg = {FALSE};
 
     if (!sv_target_load(&exec->target, cli, args[0], "exec", error))
         return -1;
@@ -146,20 +150,21 @@ static int exec_in(Exec *exec, SvCli *cli, const Options *opts, char **args, GEr
     sv_process_terminal(process, &exec->args.terminal, &exec->args.rows, &exec->args.cols);
     exec->args.container = args[0];
     exec->args.console_socket = exec->args.terminal ? console : NULL;
+    exec->own_terminal = exec->args.terminal && !console;
     exec->stdin_null = !exec->args.console_socket && sv_stdin_is_null();
     if (!check_console(opts, exec->args.terminal, error) || !run(exec, cli, opts, process, error))
         return -1;
     if (opts->detach)
         return 0;
-    sv_foreground_begin(&fg, exec->args.terminal && !console);
-    return sv_foreground_wait(&fg, exec->shim.pid, exec->shim.pidfd, error);
+    return sv_foreground_wait(&exec->fg, exec->shim.pid, exec->shim.pidfd, error);
 }
 
 static int cmd_exec(SvCli *cli, gconstpointer values, char **args, GError **error)
 {
-    Exec exec = {SV_TARGET_INIT, SV_SHIM_CHILD_INIT, {.netns_fd = -1}, FALSE};
+    Exec exec = {SV_TARGET_INIT, SV_SHIM_CHILD_INIT, {.netns_fd = -1}, FALSE, FALSE, {FALSE}};
     int status = exec_in(&exec, cli, values, args, error);
 
+    sv_foreground_end(&exec.fg);
     sv_shim_child_clear(&exec.shim);
     sv_target_clear(&exec.target);
     return status;

@@ -130,7 +130,7 @@ static void set_suspended(SvSandbox *sandbox, gboolean suspended)
         Sandvirt__V1__TimeRequest message = SANDVIRT__V1__TIME_REQUEST__INIT;
         message.time_ns = g_get_real_time() * 1000;
         sv_agent_call(
-            sandbox->agent, "SetTime", &message.base, NULL, sandbox->config->agent_ms, NULL, NULL);
+            sandbox->agent, "Time", &message.base, NULL, sandbox->config->agent_ms, NULL, NULL);
     }
     each_container(sandbox, sv_container_update_paused);
 }

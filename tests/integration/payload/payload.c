@@ -281,6 +281,16 @@ static int verb_zombies(int argc, char **argv)
     return 0;
 }
 
+/* now: the clock, in milliseconds. */
+static int verb_now(int argc, char **argv)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    printf("%lld\n", (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -288,6 +298,7 @@ int main(int argc, char **argv)
         int args;
         int (*run)(int argc, char **argv);
     } verbs[] = {
+        {"now", 0, verb_now},
         {"mmap", 1, verb_mmap},
         {"flock", 1, verb_flock},
         {"rename", 1, verb_rename},

@@ -1,0 +1,194 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Sizes of machines, limits, update, events, ps (cases A39, A41 and OOM).
+
+load lib
+
+setup_file() {
+    suite_begin
+    pod_up
+}
+teardown_file() { suite_end; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+MIB=1048576
+CGROUP=/sys/fs/cgroup
+
+limits() { # DIR QUOTA MIB
+    jqe "$1" '.linux.resources.cpu = {quota: $quota, period: 100000} | .linux.resources.memory = {limit: $limit}' \
+        --argjson quota "$2" --argjson limit "$(($3 * MIB))"
+}
+
+# What the machine has in the eyes of a process of @ID: CPUs and MiB.
+cpus() { rt exec "$1" nproc; }
+memory() { rt exec "$1" awk '/MemTotal/ { print int($2 / 1024) }' /proc/meminfo; }
+
+# between VALUE LOW HIGH
+between() {
+    if [ "$1" -lt "$2" ] || [ "$1" -gt "$3" ]; then
+        fail "$1 is not between $2 and $3"
+    fi
+}
+
+@test "A39: a machine is as big as its container's limits, its cgroup has them exactly" {
+    mkb "$T/b" sleep 1000
+    in_netns "$T/b"
+    limits "$T/b" 170000 512
+    new_id big
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    assert_eq "$(cpus "$ID")" 2
+    # 512 and 64 for the guest, less what its kernel keeps for itself
+    between "$(memory "$ID")" 512 576
+    run rt exec "$ID" cat $CGROUP/cpu.max $CGROUP/memory.max
+    assert_eq "$output" "170000 100000"$'\n'$((512 * MIB))
+    rt delete --force "$ID"
+}
+
+@test "A39: the pod's annotations decide, a limit above the host is clamped" {
+    mkb "$T/b" sleep 1000
+    in_netns "$T/b"
+    jqe "$T/b" '.annotations += {"io.kubernetes.cri-o.ContainerType": "sandbox",
+        "io.kubernetes.cri-o.SandboxID": $id,
+        "io.kubernetes.cri-o.PodLinuxResources":
+            "{\"cpu_period\":100000,\"cpu_quota\":150000,\"memory_limit_in_bytes\":419430400}"}' \
+        --arg id "sized-$N"
+    limits "$T/b" -1 $((1024 * 1024))
+    new_id sized
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    assert_eq "$(cpus "$ID")" 2
+    between "$(memory "$ID")" 400 464
+    assert_eq "$(rt exec "$ID" cat $CGROUP/memory.max)" $((1024 * 1024 * MIB))
+    rt delete --force "$ID"
+}
+
+@test "A39: a further container makes the machine grow before it runs" {
+    local before
+    before=$(memory "$POD")
+    assert_eq "$(cpus "$POD")" 1
+    mkm "$T/b" sh -c "nproc; cat $CGROUP/cpuset.cpus.effective; awk '/MemTotal/ { print int(\$2 / 1024) }' /proc/meminfo"
+    limits "$T/b" 110000 400
+    # half of it is not there: clamped
+    jqe "$T/b" '.linux.resources.cpu.cpus = "0-63"'
+    new_id more
+    run rt run --bundle "$T/b" "$ID"
+    assert_status 0
+    assert_eq "${lines[0]} ${lines[1]}" '2 0-1'
+    between "${lines[2]}" $((before + 150)) $((before + 210))
+    assert_eq "$(cpus "$POD")" 2
+}
+
+@test "update: limits, from options, a file and standard input; the machine grows" {
+    local before
+    before=$(memory "$POD")
+    rt update --memory 600m --memory-reservation 10m --cpu-quota 30000 --cpu-period 50000 --pids-limit 99 \
+        --cpu-share 512 --cpuset-cpus 0 "$POD"
+    run rt exec "$POD" sh -c "cd $CGROUP; cat memory.max memory.low cpu.max pids.max cpu.weight cpuset.cpus"
+    assert_eq "$output" "$((600 * MIB))"$'\n'"$((10 * MIB))"$'\n'"30000 50000"$'\n'99$'\n'20$'\n'0
+    between "$(memory "$POD")" $((before + 20)) 2000
+    echo '{"pids": {"limit": 77}}' >"$T/r.json"
+    rt update --resources "$T/r.json" "$POD"
+    assert_eq "$(rt exec "$POD" cat $CGROUP/pids.max)" 77
+    echo '{"pids": {"limit": 88}, "cpu": {"quota": 60000, "period": 100000, "burst": 2000}}' | rt update -r - "$POD"
+    assert_eq "$(rt exec "$POD" cat $CGROUP/pids.max $CGROUP/cpu.max $CGROUP/cpu.max.burst)" \
+        $'88\n60000 100000\n2000'
+}
+
+@test "update: what is refused changes nothing" {
+    local now
+    now=$(rt exec "$POD" sh -c "cd $CGROUP; cat memory.max cpu.max pids.max cpu.weight")
+    try rt update --memory 700m --pids-limit 55 --cpu-share 100 --cpu-quota 5 "$POD"
+    assert_refused cpu.max
+    try rt update --memory 1x "$POD"
+    assert_refused --memory
+    for bad in '{"memory": {"limit": "x"}}' '{"pids": {"limit": 5}, "cpu": {"cpus": "x"}}' '[]' \
+        '{"pids": {"limit": 5}, "unified": {"no.such": "1"}}'; do
+        echo "$bad" >"$T/r.json"
+        try rt update -r "$T/r.json" "$POD"
+        assert_refused
+    done
+    try rt update -r "$T/none" "$POD"
+    assert_refused "$T/none"
+    try rt update --device-add /dev/null "$POD"
+    [ "$status" != 0 ]
+    assert_eq "$(rt exec "$POD" sh -c "cd $CGROUP; cat memory.max cpu.max pids.max cpu.weight")" "$now"
+}
+
+@test "A41: the pids limit holds, the agent and others do not notice" {
+    mkm "$T/b" sh -c 'i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i + 1)); done; echo all'
+    jqe "$T/b" '.linux.resources.pids.limit = 20'
+    new_id fork
+    run rt run --bundle "$T/b" "$ID"
+    [[ $output != *all* ]] || fail "$output"
+    assert_has "$output" "can't fork"
+    rt exec "$POD" true
+}
+
+@test "OOM: status 137, the event, the file; the pod lives on" {
+    mkm "$T/b" dd if=/dev/zero of=/dev/null bs=200M count=1
+    jqe "$T/b" '.linux.resources.memory = {limit: 33554432, swap: 33554432}'
+    new_id oom
+    quiet rt create --bundle "$T/b" "$ID"
+    "${RT[@]}" events --interval 300ms "$ID" >"$T/events" 2>"$T/events.log" 3>&- 4>&- &
+    local events=$!
+    sleep 0.5
+    rt start "$ID"
+    wait_state "$ID" stopped
+    [ -e "$T/b/oom" ] || fail 'no file'
+    wait "$events" || fail "events: $(cat "$T/events.log")"
+    assert_eq "$(jq -r 'select(.type == "oom").id' "$T/events")" "$ID"
+    [ "$(jq -c 'select(.type == "stats")' "$T/events" | wc -l)" -ge 1 ]
+    assert_eq "$(jq .exitStatus "$ROOT/$ID/state.json")" 137
+    rt exec "$POD" true
+}
+
+@test "events --stats has runc's members" {
+    run rt events --stats "$POD"
+    assert_status 0
+    assert_eq "$(jq -r '[.type, .id] | join(" ")' <<<"$output")" "stats $POD"
+    for path in data.cpu.usage.total data.cpu.throttling.periods data.memory.usage.usage \
+        data.memory.usage.limit data.memory.swap.usage data.memory.raw.anon data.pids.current data.pids.limit; do
+        [ "$(jq ".$path | type" <<<"$output")" = '"number"' ] || fail "no number at $path"
+    done
+    jq -e '.data.memory.usage.usage > 0 and .data.pids.current >= 1' <<<"$output"
+    try rt events --interval x "$POD"
+    assert_refused --interval
+}
+
+@test "ps: the table, JSON, arguments of ps" {
+    run rt ps "$POD"
+    assert_has "${lines[0]}" 'UID'
+    assert_has "${lines[1]}" 'sleep 1000000'
+    run rt ps --format json "$POD"
+    [ "$(jq length <<<"$output")" -ge 1 ]
+    run rt ps "$POD" -o pid,args
+    assert_has "${lines[0]}" 'PID COMMAND'
+    run rt ps "$POD" aux
+    assert_has "$output" 'sleep 1000000'
+    try rt ps "$POD" --nonsense
+    assert_refused nonsense
+}
+
+@test "checkpoint and restore are refused clearly, also to who probes with --help" {
+    for verb in checkpoint restore; do
+        try rt $verb --help
+        assert_refused 'not supported'
+        try rt $verb --image-path "$T" "$POD"
+        assert_refused 'not supported'
+    done
+}
+
+@test "the clock is right after a suspend and a resume" {
+    local domain
+    domain=$(domain_of "$POD")
+    $VIRSH suspend "$domain"
+    wait_state "$POD" paused
+    sleep 3
+    $VIRSH resume "$domain"
+    wait_state "$POD" running
+    local before guest after
+    before=$(date +%s%3N)
+    guest=$(rt exec "$POD" /bin/payload now)
+    after=$(date +%s%3N)
+    between "$guest" $((before - 1000)) $((after + 1000))
+}
