@@ -209,11 +209,13 @@ wait_state() { # ID STATE [SECONDS]
 launcher_start() {
     peer && return 0
     [ -S "$RUN/.sock/launcher" ] && [ -d "/proc/$(cat "$WORK/launcher.pid" 2>/dev/null)" ] && return 0
+    # That of a launcher which was killed is no sign of this one.
+    rm -f "$RUN/.sock/launcher"
     setsid tini -s -- "$SV_BUILD/src/launcher/sandvirt-launcher" --config "$CONF" --debug \
         </dev/null >>"$LOG/launcher" 2>&1 3>&- 4>&- &
     echo $! >"$WORK/tini.pid"
     wait_for 10 test -S "$RUN/.sock/launcher"
-    pgrep -P "$(cat "$WORK/tini.pid")" >"$WORK/launcher.pid"
+    wait_for 10 eval 'pgrep -P "$(cat "$WORK/tini.pid")" >"$WORK/launcher.pid"'
 }
 
 launcher_pid() { cat "$WORK/launcher.pid"; }
