@@ -68,7 +68,8 @@ static char *place(const SvConfig *config, const char *name, GError **error)
 gboolean sv_image_in_place(const SvConfig *config, char **kernel, char **image, GError **error)
 {
     g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    if (!self || !g_str_has_prefix(self, SV_BUILD_ROOT "/src/") || *config->kernel || *config->image)
+    if (!self || !g_str_has_prefix(self, SV_BUILD_ROOT "/src/") || *config->kernel ||
+        *config->image)
         return FALSE;
     g_autofree char *placed_kernel = place(config, "vmlinux", error);
     g_autofree char *placed_image = placed_kernel ? place(config, "initramfs.img", error) : NULL;

@@ -321,6 +321,7 @@ cm() {
     mkdir -p "$dir/exits" "$dir/persist" "$dir/sockets"
     rm -f "$dir/exits/$id" "$dir/sync" "$dir/log"
     mkfifo "$dir/sync"
+    # shellcheck disable=SC2094 # opened for both, so that neither open waits
     exec {sync}<>"$dir/sync" {ours}<"$dir/sync"
     env -i _OCI_SYNCPIPE=7 XDG_RUNTIME_DIR=/run "$(command -v conmon)" \
         -b "$dir" -c "$id" -u "$id" --exit-dir "$dir/exits" -l "$dir/log" -n "$id" \

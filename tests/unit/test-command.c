@@ -237,7 +237,7 @@ static void test_std_collide(void)
 /* Ignored and blocked signals of the caller are not the child's. */
 static void test_signals(void)
 {
-    g_autoptr(SvCommand) cmd = shell("grep -E 'Sig(Blk|Ign)' /proc/$$/status");
+    g_autoptr(SvCommand) cmd = shell("exec grep -E 'Sig(Blk|Ign)' /proc/self/status");
     g_autofree char *out = NULL;
     sigset_t set, old;
 
