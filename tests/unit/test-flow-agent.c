@@ -296,7 +296,7 @@ static void test_calls(void)
     FLOW_WAIT(late.done);
     g_assert_cmpint(late.code, ==, SV_ERR_TIMEOUT);
     flow_agent_release(pair->guest, "Ps"); /* late, for nobody */
-    sv_agent_call(pair->agent, "SetTime", NULL, NULL, 5000, on_done, &well);
+    sv_agent_call(pair->agent, "Time", NULL, NULL, 5000, on_done, &well);
     FLOW_WAIT(well.done);
     g_assert_cmpint(well.code, ==, -1);
     flow_agent_hold(pair->guest, "Ps");

@@ -136,7 +136,7 @@ static void test_suspend(void)
     flow_assert_failed(&answer, SV_ERR_STATE, "is suspended (virsh resume sandvirt-box");
     flow_answer_clear(&answer);
     emit(flow, SV_HV_EVENT_RESUMED);
-    g_assert_cmpuint(flow_agent_count(flow->agent, "SetTime"), ==, 1);
+    g_assert_cmpuint(flow_agent_count(flow->agent, "Time"), ==, 1);
     flow_start(container);
     emit(flow, SV_HV_EVENT_SUSPENDED);
     assert_state(flow, SV_STATE_PAUSED);
