@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What config.json and exec say of processes, and of Linux (cases A40, A41, A43).
+
+load lib
+
+setup_file() {
+    suite_begin
+    pod_up
+}
+teardown_file() { suite_end; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# with FILTER ARG...: runs ARG... as a member of the pod, whose config.json FILTER has edited.
+with() {
+    local dir=$T/with.$RANDOM$RANDOM filter=$1
+    shift
+    mkm "$dir" "$@"
+    jqe "$dir" "$filter"
+    new_id "w$RANDOM"
+    try rt run --bundle "$dir" "$ID"
+}
+
+@test "user, groups, umask, environment, oom_score_adj, no_new_privs" {
+    with '.process.user = {uid: 1000, gid: 1000, additionalGids: [5, 6], umask: 63} | .process.oomScoreAdj = -500
+        | .process.noNewPrivileges = true | .process.env += ["A=b c", "EMPTY="]' \
+        sh -c 'id -u; id -G; umask; cat /proc/self/oom_score_adj; grep NoNewPrivs /proc/self/status; echo "$A$EMPTY"'
+    assert_status 0
+    assert_eq "$output" $'1000\n1000 5 6\n0077\n-500\nNoNewPrivs:\t1\nb c'
+}
+
+@test "A41: rlimits, of the first process and of exec, above what this host allows" {
+    with '.process.rlimits = [{type: "RLIMIT_NOFILE", soft: 1024, hard: 4096}, {type: "RLIMIT_CORE", soft: 0, hard: 0},
+        {type: "RLIMIT_NPROC", soft: 100, hard: 200}, {type: "RLIMIT_MEMLOCK", soft: 99999744, hard: 99999744}]' \
+        awk '/open files|core file|Max processes|locked memory/ { print $(NF - 2), $(NF - 1) }' /proc/self/limits
+    assert_eq "$output" $'0 0\n100 200\n1024 4096\n99999744 99999744'
+    with '.process.rlimits = [{type: "RLIMIT_NOFILE", soft: 1073741816, hard: 1073741816}]' sh -c 'ulimit -n'
+    assert_eq "$output" 1073741816
+    with '.process.rlimits = [{type: "RLIMIT_FOO", soft: 1, hard: 1}]' true
+    assert_refused RLIMIT_FOO
+    jq '.process | .args = ["sh", "-c", "ulimit -n"] | .terminal = false
+        | .rlimits = [{type: "RLIMIT_NOFILE", soft: 77, hard: 99}]' "$BUNDLES/config.json" >"$T/p.json"
+    assert_eq "$(rt exec --process "$T/p.json" "$POD")" 77
+}
+
+@test "capabilities: five sets, one that nobody knows" {
+    with '.process.capabilities = (["bounding", "effective", "permitted", "inheritable", "ambient"]
+        | map({key: ., value: ["CAP_CHOWN"]}) | from_entries)' grep -c 'Cap.*0000000000000001$' /proc/self/status
+    assert_eq "$output" 5
+}
+
+@test "exec: options one by one" {
+    assert_eq "$(rt exec --cwd /tmp "$POD" pwd)" /tmp
+    assert_eq "$(rt exec --user 1000:1000 --additional-gids 5 -g 6 "$POD" id -G)" '1000 5 6'
+    assert_eq "$(rt exec --env A=b -e C=d "$POD" sh -c 'echo $A$C')" bd
+    local cap
+    cap=$(rt exec --cap CAP_SYS_ADMIN "$POD" awk '/CapEff/ { print $2 }' /proc/self/status)
+    assert_eq $((0x$cap >> 21 & 1)) 1
+    assert_eq "$(rt exec --no-new-privs "$POD" awk '/NoNewPrivs/ { print $2 }' /proc/self/status)" 1
+    try rt exec --cwd /not/there "$POD" true
+    assert_eq "$status" 255
+    assert_has "$stderr" /not/there
+    try rt exec --user nobody "$POD" true
+    assert_eq "$status" 255
+    quiet rt exec --detach --pid-file "$T/pid" "$POD" sleep 1000
+    local pid
+    pid=$(cat "$T/pid")
+    assert_eq "$(cat "/proc/$pid/comm")" sandvirt-shim
+    kill "$pid"
+    wait_for 10 test ! -d "/proc/$pid"
+}
+
+@test "A40: sysctls with dots and slashes, of the container and of the machine" {
+    with '.linux.sysctl = {"net.ipv4.ip_forward": "1", "kernel.shmmax": "12345678", "fs/mqueue/queues_max": "77",
+        "vm.max_map_count": "70000"}' \
+        sh -c 'cd /proc/sys; cat net/ipv4/ip_forward kernel/shmmax fs/mqueue/queues_max vm/max_map_count'
+    assert_eq "$output" $'1\n12345678\n77\n70000'
+    with '.linux.sysctl = {"no.such.key": "1"}' true
+    assert_refused no.such.key
+    with '.linux.sysctl = {"kernel.core_pattern": "|/bin/x"}' true
+    assert_refused kernel.core_pattern
+}
+
+@test "A43: a user namespace: mapped as asked, or refused" {
+    with '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 1000}]
+        | .linux.gidMappings = [{containerID: 0, hostID: 100000, size: 1000}]' \
+        sh -c 'id -u; echo $(cat /proc/self/uid_map); touch /tmp/owned; stat -c %u /tmp/owned'
+    assert_status 0
+    assert_eq "$output" $'0\n0 100000 1000\n0'
+    with '.linux.namespaces += [{type: "user"}]' true
+    assert_refused uidMappings
+    with '.linux.namespaces += [{type: "user", path: "/proc/self/ns/user"}]' true
+    assert_refused 'user namespace'
+    with '.linux.namespaces += [{type: "time"}]' true
+    assert_refused 'time namespace'
+}
+
+@test "masked and read-only paths, devices, personality, propagation, names" {
+    with '.linux.maskedPaths = ["/etc/passwd", "/tmp", "/nonexistent"] | .linux.readonlyPaths = ["/etc"]
+        | .linux.devices = [{path: "/dev/fuse", type: "c", major: 10, minor: 229, fileMode: 384, uid: 5, gid: 6},
+            {path: "/dev/pipe", type: "p"}]
+        | .linux.personality = {domain: "LINUX32"} | .linux.rootfsPropagation = "shared"
+        | .hostname = "one" | .domainname = "two"' \
+        sh -c 'wc -c </etc/passwd; ls /tmp | wc -l; touch /etc/x 2>/dev/null || echo ro
+            stat -c "%a %u %g %t:%T" /dev/fuse; [ -p /dev/pipe ] && echo pipe; uname -m; hostname
+            cat /proc/sys/kernel/domainname; grep -c "rootfs / .* shared:" /proc/self/mountinfo'
+    assert_status 0
+    assert_eq "$output" $'0\n0\nro\n600 5 6 a:e5\npipe\ni686\none\ntwo\n1'
+    with '.linux.rootfsPropagation = "sideways"' true
+    assert_refused rootfsPropagation
+}
+
+@test "seccomp: a call fails with the asked number; an agent for it is refused" {
+    with '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", architectures: ["SCMP_ARCH_X86_64"],
+        syscalls: [{names: ["mkdir"], action: "SCMP_ACT_ERRNO", errnoRet: 99}]}' mkdir /tmp/x
+    assert_has "$stderr" 'Cannot assign requested address'
+    with '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", listenerPath: "/run/x"}' true
+    assert_refused linux.seccomp.listenerPath
+}
+
+@test "cgroup: unified, weights, burst; the guest's own view" {
+    with '.linux.resources = {unified: {"memory.low": "4194304"},
+        cpu: {shares: 512, quota: 50000, period: 100000, burst: 1000}}' \
+        sh -c 'cd /sys/fs/cgroup; cat memory.low cpu.weight cpu.max cpu.max.burst; cat /proc/self/cgroup'
+    assert_eq "$output" $'4194304\n20\n50000 100000\n1000\n0::/'
+}
+
+@test "what is ignored is told on stderr and in the log" {
+    local dir=$T/b
+    mkm "$dir" true
+    jqe "$dir" '.process.apparmorProfile = "x" | .process.scheduler = {policy: "SCHED_BATCH"}
+        | .linux.intelRdt = {closID: "x"} | .linux.resources.blockIO = {weight: 10}'
+    new_id ignored
+    try rt --log "$T/log.json" --log-format json run --bundle "$dir" "$ID"
+    assert_status 0
+    for field in process.apparmorProfile process.scheduler linux.intelRdt linux.resources.blockIO; do
+        assert_eq "$(jq -r 'select(.level == "warning").msg' "$T/log.json" | grep -c "config.json: $field: ")" 1 "$field"
+    done
+}
