@@ -32,7 +32,9 @@ typedef enum {
     AT_SETUP,
     AT_PRESTART,
     AT_CREATE_RUNTIME,
+    AT_NETWORK,
     AT_SHM,
+    AT_CREATE_CONTAINER,
     AT_GUEST,
     AT_ROOT,
     AT_STREAMS,
@@ -54,7 +56,9 @@ static const struct {
     [AT_SETUP] = {"setup", NULL, "Setup"},
     [AT_PRESTART] = {"prestart"},
     [AT_CREATE_RUNTIME] = {"createRuntime"},
+    [AT_NETWORK] = {"network", NULL, "ConfigureNetwork"},
     [AT_SHM] = {"shm", NULL, "AddSharedMemory"},
+    [AT_CREATE_CONTAINER] = {"createContainer"},
     [AT_GUEST] = {"guest", NULL, "Create"},
     [AT_ROOT] = {"root"},
     [AT_STREAMS] = {"streams", NULL, "Attach"},
@@ -134,6 +138,11 @@ static void hold(Run *run, Point point)
         flow_agent_hold(flow->agent, points[point].method);
 }
 
+static gboolean is_hook(Point point)
+{
+    return point == AT_PRESTART || point == AT_CREATE_RUNTIME || point == AT_CREATE_CONTAINER;
+}
+
 static gboolean reached(Run *run, Point point)
 {
     FlowFixture *flow = run->flow;
@@ -148,6 +157,7 @@ static gboolean reached(Run *run, Point point)
         return flow->agent->connections > 0;
     case AT_PRESTART:
     case AT_CREATE_RUNTIME:
+    case AT_CREATE_CONTAINER:
         return flow->sandbox->hooks_running > 0;
     case AT_ROOT:
         return run->container->shim->roots > 0;
@@ -166,7 +176,7 @@ static void let_go(Run *run, const Case *c)
     flow->agent->mute = FALSE;
     if (points[c->point].hv)
         sv_fake_release(flow->hv, points[c->point].hv);
-    if (c->point == AT_PRESTART || c->point == AT_CREATE_RUNTIME)
+    if (is_hook(c->point))
         pass_hook(run);
     if (points[c->point].method && c->late)
         flow_agent_release(flow->agent, points[c->point].method);
@@ -219,6 +229,8 @@ static gboolean makes_sense(const Case *c)
 {
     if (c->second && c->point > AT_SHIM && c->point < AT_PRESTART)
         return FALSE; /* the machine is up */
+    if (c->second && c->point == AT_NETWORK)
+        return FALSE; /* it has it */
     if (c->point == AT_REGISTERED && c->deed == DO_KILL_SHIM)
         return FALSE;
     if (c->late && !points[c->point].method && c->point != AT_ROOT)
@@ -256,19 +268,20 @@ static void test_case(gconstpointer data)
     const Case *c = data;
     Run run = {0};
     g_auto(FlowAnswer) answer = {0};
-    run_init(&run, NULL, c->point == AT_CREATE_RUNTIME ? "createRuntime" : "prestart");
+    run_init(&run, NULL, is_hook(c->point) ? points[c->point].name : "prestart");
     FlowFixture *flow = run.flow;
     if (c->second)
         run.other = flow_run(flow, "other");
     hold(&run, c->point);
     run.container = flow_register(flow, "a", run.more);
     if (c->point != AT_REGISTERED) {
+        flow_spawn(run.container, c->point == AT_NETWORK ? CLONE_NEWNET : 0);
         flow_create_begin(run.container);
         run.container->shim->hold_root = c->point == AT_ROOT;
         if (c->point != AT_SHIM)
             flow_attach(run.container);
     }
-    if (c->point > AT_CREATE_RUNTIME)
+    if (c->point > AT_CREATE_RUNTIME && !is_hook(c->point))
         pass_hook(&run);
     guint seen =
         points[c->point].method ? flow_agent_count(flow->agent, points[c->point].method) : 0;

@@ -195,6 +195,8 @@ static const Case cases[] = {
         NULL, SV_ERR_FAILED, "prestart hook \"/bin/sh\" exited with status 3: no net"},
     {"hook-missing", NULL, HOOK("createRuntime", "/no/hook", "[\"hook\"]"), NULL, NULL,
         SV_ERR_NOT_FOUND, "createRuntime hook \"/no/hook\""},
+    {"hook-container", NULL, HOOK("createContainer", "/bin/false", "[\"false\"]"), NULL, NULL,
+        SV_ERR_FAILED, "createContainer hook \"/bin/false\" exited with status 1"},
     {"hook-late", "hook_ms = 50", HOOK("createRuntime", "/bin/sleep", "[\"sleep\",\"60\"]"), NULL,
         NULL, SV_ERR_TIMEOUT, "createRuntime hook"},
     {"root", NULL, NULL, NULL, fail_root, SV_ERR_IO, "cannot enter the root"},
