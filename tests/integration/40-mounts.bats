@@ -243,9 +243,22 @@ second" ]'
     rt run --bundle "$T/b" "$ID" >"$T/out" 2>&1 3>&- &
     local call=$!
     wait_state "$ID" running
-    run says 'echo through the fifo >/v/fifo'
+    run -0 says 'timeout 20 sh -c "echo through the fifo >/v/fifo"'
     wait $call
     assert_eq "$(cat "$T/out")" 'through the fifo'
+}
+
+@test "two containers of a pod with the same volume: locks keep out, mappings agree" {
+    mkdir "$T/v"
+    mkm "$T/b" sh -c 'touch /v/lock; flock /v/lock sh -c "echo held >/v/state; sleep 30"'
+    bind /v "$T/v"
+    new_id holder
+    local holder=$ID
+    quiet rt run --detach --bundle "$T/b" "$holder"
+    wait_for 20 grep -q held "$T/v/state"
+    run says 'flock -n /v/lock echo locked twice || echo kept out'
+    assert_eq "$output" 'kept out'
+    rt delete --force "$holder"
 }
 
 @test "A35: /dev/shm of the asked size, full at its limit" {

@@ -112,7 +112,7 @@ namespace_path() {
 
 @test "a container's own host name and ipc when the spec asks for them" {
     pod_up
-    mkm "$T/b" sh -c 'hostname; readlink /proc/self/ns/ipc /proc/self/ns/uts'
+    mkm "$T/b" sh -c 'hostname; readlink /proc/self/ns/ipc'
     jqe "$T/b" '.hostname = "own"'
     namespace_path ipc ''
     namespace_path uts ''
@@ -154,15 +154,18 @@ namespace_path() {
     try rt run --bundle "$T/b" "$ID"
     ip netns del "$NETNS-b"
     assert_refused namespace
-    # A new one, and the host's, are others too.
-    namespace_path network ''
-    try rt run --bundle "$T/b" "$ID"
-    assert_refused namespace
+    # The host's is another one too.
     jqe "$T/b" '.linux.namespaces |= map(select(.type != "network"))'
     try rt run --bundle "$T/b" "$ID"
     assert_refused namespace
     namespace_path network "/run/netns/$NETNS"
     run -0 rt run --bundle "$T/b" "$ID"
+    # An entry without a path means the pod's.
+    mkm "$T/c" sleep 1000
+    jqe "$T/c" '(.linux.namespaces[] | select(.type == "network")) |= {type: "network"}'
+    new_id pathless
+    quiet rt create --bundle "$T/c" "$ID"
+    assert_eq "$(readlink "/proc/$(pid_of "$ID")/ns/net")" "$(readlink "/proc/$(pid_of "$POD")/ns/net")"
     # The shims are in the pod's namespace: engines and CNI look there.
     assert_eq "$(readlink "/proc/$(pid_of "$POD")/ns/net")" "$(ip netns exec "$NETNS" readlink /proc/self/ns/net)"
 }
