@@ -79,7 +79,7 @@ teardown() {
 }
 
 @test "A44: many pods at once, one of them stuck: it delays only itself" {
-    local pods=3 round rounds=1 i ids=() slow=0
+    local pods=3 round rounds=1 i ids=() slow=0 jobs=()
     [ -z "${SV_LONG:-}" ] || { pods=5 rounds=5; }
     echo "# $rounds of 5 rounds, $pods of 5 pods" >&3
     for ((i = 1; i <= pods; i++)); do
@@ -90,10 +90,13 @@ teardown() {
     for ((round = 1; round <= rounds; round++)); do
         for ((i = 1; i <= pods; i++)); do
             { rt run --detach --bundle "$T/b$i" "${ids[i - 1]}" </dev/null >"$T/run$i.log" 2>&1 3>&- 4>&- || echo failed >>"$T/run$i.log"; } &
+            jobs+=($!)
         done
         wait_for 200 eval '[ "$(rt list --format json | jq "[.[] | select(.status == \"running\")] | length")" = '$pods' ]' ||
             fail "$(cat "$T"/run*.log)"
-        wait
+        # Those alone: bats has a child of its own here.
+        wait "${jobs[@]}"
+        jobs=()
         kill -STOP "$(vm_pid "${ids[0]}")"
         rm -f "$T"/done*
         for ((i = 1; i <= pods; i++)); do
@@ -102,6 +105,7 @@ teardown() {
                 rt delete --force "${ids[i - 1]}"
                 echo $? >"$T/done$i"
             } >"$T/end$i.log" 2>&1 3>&- 4>&- &
+            jobs+=($!)
         done
         while [ "$(find "$T" -name 'done*' -size +0c | wc -l)" -lt $pods ]; do
             took timeout 5 "${RT[@]}" list -q >/dev/null
@@ -109,7 +113,8 @@ teardown() {
             slow=$((MS > slow ? MS : slow))
             sleep 0.1
         done
-        wait
+        wait "${jobs[@]}"
+        jobs=()
         for ((i = 1; i <= pods; i++)); do
             assert_eq "$(cat "$T/done$i")" 0 "delete of pod $i: $(cat "$T/end$i.log")"
         done
