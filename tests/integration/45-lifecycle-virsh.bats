@@ -55,7 +55,7 @@ three_stopped() {
 @test "virsh reset: the machine is not another one behind our back" {
     three_up
     run -0 admin reset "$DOMAIN"
-    three_stopped guest-powered-off
+    three_stopped domain-destroyed
 }
 
 @test "virsh shutdown: containers get TERM, KILL after the grace time, their status is kept" {
