@@ -44,8 +44,10 @@ void sv_attrs_put(const SvAttr *attrs, gsize n, gconstpointer message, GByteArra
     for (gsize i = 0; i < n; i++) {
         gconstpointer field = (const guint8 *)message + attrs[i].offset;
         const ProtobufCBinaryData *bytes = field;
-        guint32 number = *(const guint32 *)field;
-        const char *text = *(const char *const *)field;
+        const char *text;
+        guint32 number;
+        memcpy(&number, field,
+            sizeof number); /* a field of four bytes need not lie as a pointer does */
 
         switch (attrs[i].type) {
         case SV_ATTR_U8:
@@ -65,6 +67,7 @@ void sv_attrs_put(const SvAttr *attrs, gsize n, gconstpointer message, GByteArra
                 sv_nl_put(msg, attrs[i].attr, bytes->data, bytes->len);
             break;
         case SV_ATTR_STRING:
+            memcpy(&text, field, sizeof text);
             if (*text)
                 sv_nl_put_string(msg, attrs[i].attr, text);
             break;
