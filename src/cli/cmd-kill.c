@@ -35,8 +35,8 @@ static gboolean send_signal(SvCli *cli, const char *id, int signo, gboolean all,
     request.container_id = (char *)id;
     request.signal = (guint32)signo;
     request.all = all;
-    /* KILL is the one signal that may come twice. */
-    if (signo == SIGKILL)
+    /* KILL may come twice, and the question whether it lives. */
+    if (signo == SIGKILL || signo == 0)
         sent = sv_target_call_again(
             &target, cli, "Kill", &request.base, sv_target_stop_ms(&target), &again, &local);
     else
@@ -45,7 +45,7 @@ static gboolean send_signal(SvCli *cli, const char *id, int signo, gboolean all,
         return TRUE;
     if (sv_error_is(local, SV_ERR_NOT_RUNNING) || (again && sv_error_is(local, SV_ERR_NOT_FOUND))) {
         g_error_free(local);
-        return all || again || not_running(error);
+        return all || (again && signo != 0) || not_running(error);
     }
     g_propagate_error(error, local);
     return FALSE;

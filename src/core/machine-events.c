@@ -12,6 +12,9 @@
 
 /* How long QEMU's own end is waited for when something of it is lost first. */
 #define EVENT_GRACE_MS 100
+/* The guest cannot close the channel: QEMU is ending, and on a busy host takes its time. What ends it has a
+ * name of its own that shall be recorded. */
+#define AGENT_GRACE_MS 2000
 
 static void each_container(SvSandbox *sandbox, void (*func)(SvContainer *container))
 {
@@ -391,7 +394,7 @@ static void on_agent_lost(SvAgent *agent, const GError *error, gpointer user_dat
         sv_recovery_agent_lost(sandbox);
     /* Mostly QEMU's end is behind it, and its own news come at once. */
     if (sandbox->machine == SV_MACHINE_UP && !sandbox->end_timer && !sandbox->qemu_gone)
-        sandbox->end_timer = g_timeout_add(EVENT_GRACE_MS * 2, on_agent_grace, sandbox);
+        sandbox->end_timer = g_timeout_add(AGENT_GRACE_MS, on_agent_grace, sandbox);
 }
 
 const SvAgentHandlers sv_machine_agent_handlers = {
