@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Create: from CREATING to READY, and back over every step when one fails. */
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 
 #include "base/fd.h"
@@ -59,6 +60,25 @@ static void undo_shim(SvSequence *seq, gpointer user_data)
         sv_process_finish(init, 1);
     else
         sv_process_kill_shim(init);
+}
+
+/* ---- cgroup: the shim's; undone after the shim has gone */
+
+static void step_cgroup(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GError *error = NULL;
+    sv_container_cgroup_enter(container, container->record->shim_pid);
+    if (container->record->cgroup_made && !sv_container_save(container, &error))
+        sv_sequence_fail(seq, error);
+    else
+        sv_sequence_next(seq);
+}
+
+static void undo_cgroup(SvSequence *seq, gpointer user_data)
+{
+    sv_container_cgroup_remove(user_data);
+    sv_sequence_next(seq);
 }
 
 /* ---- machine */
@@ -339,6 +359,7 @@ static void step_ready(SvSequence *seq, gpointer user_data)
 }
 
 static const SvStep create_steps[] = {
+    {"cgroup", step_cgroup, undo_cgroup, 0},
     {"shim", step_shim, undo_shim, SHIM_ATTACH_MS},
     {"machine", step_machine, NULL, 0},
     {"grow", step_grow, NULL, 0},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Delete: stop when it must, then the record; the machine with its last container. */
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 
 #include <signal.h>
@@ -18,6 +19,7 @@ static void finish(SvContainer *container)
             sv_machine_down(sandbox);
         return;
     }
+    sv_container_cgroup_remove(container);
     if (g_hash_table_size(sandbox->containers) > 1) {
         sv_waiters_answer(container->delete_waiters, NULL);
         sv_container_forget(container);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Exec: a further process in a container. Prepared, then started once its shim is there. */
 #include "core/guestspec.h"
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 
 #include <signal.h>
@@ -209,6 +210,7 @@ void sv_exec_start(SvSandbox *sandbox, const Sandvirt__V1__ExecStartRequest *req
     process->starting =
         sv_sequence_start(label, exec_steps, SV_SEQUENCE_UNDO, on_exec_started, process);
     sv_process_watch(process, (pid_t)request->shim_pid, request->shim_start);
+    sv_container_cgroup_enter(process->container, (pid_t)request->shim_pid);
     record_add(process);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The end of a machine and of everything on the host that was for it. Every step is tried. */
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 #include "core/uids.h"
 
@@ -139,13 +140,14 @@ static gboolean still_runs(const SvSandbox *sandbox)
     return !sandbox->domain_gone && !sandbox->qemu_gone;
 }
 
-/* Only when QEMU is gone for sure: the next machine gets its user. */
+/* Only when QEMU is gone for sure: the next machine gets its user, and the cgroup is empty. */
 static void step_user(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
     if (sandbox->record && !still_runs(sandbox)) {
         sv_uids_release(sandbox->config, sandbox->paths, sandbox->record->uid);
         sandbox->record->uid = -1;
+        sv_pod_cgroup_end(sandbox);
     }
     sv_sequence_next(seq);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What happens to a machine: libvirt's events, the agent's stream, the processes of QEMU and virtiofsd.
  * Each is a cause with a name; whoever tells first of the end, counts. */
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 
 #include "base/fd.h"
@@ -324,6 +325,7 @@ void sv_machine_watch_processes(SvSandbox *sandbox)
 {
     watch_qemu(sandbox);
     watch_share(sandbox);
+    sv_pod_cgroup_place(sandbox);
 }
 
 /* ---- agent */

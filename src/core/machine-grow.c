@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How big the machine is: from what its containers ask for, at its start and while it runs. */
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 
 #include "core/sizing.h"
@@ -136,6 +137,7 @@ static void grow_memory(Grow *grow)
 static void on_vcpus(SvHv *hv, const GError *error, gpointer user_data)
 {
     Grow *grow = user_data;
+    sv_pod_cgroup_place(grow->sandbox);
     if (error) {
         g_warning("ignoring: the machine keeps %u CPUs: %s", grow->old_vcpus, error->message);
         grow->sandbox->record->vcpus = grow->old_vcpus;
@@ -167,8 +169,10 @@ void sv_machine_grow(SvSandbox *sandbox, SvDone done, gpointer user_data)
     /* At once: who asks meanwhile, asks for what is missing then. */
     record->vcpus = MAX(size.vcpus, record->vcpus);
     record->memory_mib = MAX(size.memory_mib, record->memory_mib);
-    if (size.vcpus > grow->old_vcpus)
+    if (size.vcpus > grow->old_vcpus) {
+        sv_pod_cgroup_lend(sandbox);
         sandbox->hv->ops->set_vcpus(sandbox->hv, size.vcpus, on_vcpus, grow);
-    else
+    } else {
         grow_memory(grow);
+    }
 }

@@ -89,5 +89,6 @@ SvMachine *sv_machine_build(SvSandbox *sandbox, GError **error)
     /* The user's own group: an id of the range is no group of the host. */
     machine->gid = machine->uid >= 0 ? sv_uids_group(machine->uid) : -1;
     machine->console_shell = config->console_shell;
+    machine->partition = g_strdup(sandbox->record->partition);
     return machine;
 }

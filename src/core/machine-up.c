@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* From nothing to an agent that answers: the share, the domain, the channel. One start for all
  * containers that want the machine meanwhile. */
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 #include "core/uids.h"
 
@@ -101,6 +102,20 @@ static void undo_share(SvSequence *seq, gpointer user_data)
         sv_sequence_next(seq);
     else
         sv_sequence_fail(seq, error);
+}
+
+/* ---- cgroup */
+
+static void step_cgroup(SvSequence *seq, gpointer user_data)
+{
+    sv_pod_cgroup_begin(user_data);
+    sv_sequence_next(seq);
+}
+
+static void undo_cgroup(SvSequence *seq, gpointer user_data)
+{
+    sv_pod_cgroup_end(user_data);
+    sv_sequence_next(seq);
 }
 
 /* ---- user of QEMU */
@@ -297,6 +312,7 @@ static void step_setup(SvSequence *seq, gpointer user_data)
 static const SvStep up_steps[] = {
     {"acceleration", step_accel, NULL, 0},
     {"share", step_share, undo_share, 0},
+    {"cgroup", step_cgroup, undo_cgroup, 0},
     {"user", step_user, undo_user, 0},
     {"connect", step_connect, NULL, 0},
     {"domain", step_domain, undo_domain, 0},

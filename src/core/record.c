@@ -34,6 +34,9 @@ static const SvField fields[] = {
     {"stopping", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvRecord, stopping)},
     {"pendingStatus", SV_FIELD_INT, G_STRUCT_OFFSET(SvRecord, pending_status), -1, 255},
     {"error", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, error)},
+    {"cgroup", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, cgroup)},
+    {"cgroupMade", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, cgroup_made)},
+    {"scope", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, scope)},
     {"owner", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvRecord, owner)},
     {"demandCpu", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, demand_cpu)},
     {"demandMemory", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, demand_memory)},
@@ -77,6 +80,9 @@ void sv_record_free(SvRecord *record)
     g_free(record->oci_version);
     g_free(record->boot_id);
     g_free(record->error);
+    g_free(record->cgroup);
+    g_free(record->cgroup_made);
+    g_free(record->scope);
     g_hash_table_unref(record->annotations);
     g_ptr_array_unref(record->execs);
     g_ptr_array_unref(record->disks);

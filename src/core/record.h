@@ -36,6 +36,7 @@ typedef struct {
     GHashTable *annotations; /* never NULL */
     GPtrArray *execs; /* SvExecRecord (g_free) */
     GPtrArray *disks; /* char*: aliases plugged for it */
+    char *cgroup, *cgroup_made, *scope; /* on the host; nullable. See core/host-cgroup.h */
 } SvRecord;
 
 #define SV_RECORD_MAX (32u * 1024 * 1024) /* bytes of a record file */
@@ -124,6 +125,9 @@ typedef struct {
     guint max_vcpus;
     gint64 pod_cpu, pod_memory; /* the pod's sizing annotations, as demand_*; 0: none */
     int uid; /* QEMU's, -1 */
+    char *cgroup, *cgroup_made; /* on the host; nullable. See core/pod-cgroup.h */
+    char *partition; /* libvirt puts the machine there; nullable */
+    char *machine_places; /* cgroups that libvirt has put QEMU into; nullable */
     GPtrArray *shms; /* SvShmRecord */
     GPtrArray *links; /* SvLinkRecord */
     GPtrArray *warnings; /* char*: what is still held (busy binds) */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Taking over from a monitor that died: what the state folder says, held against libvirt and the agent.
  * Shims come by themselves; those that do not are seen by their pidfd. */
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 
 #include "base/fd.h"
@@ -434,6 +435,7 @@ void sv_sandbox_recover(SvSandbox *sandbox, SvDone done, gpointer user_data)
         g_warning("sandbox %s: %s", sandbox->paths->sandbox, error->message);
         g_clear_error(&error);
     }
+    sv_pod_cgroup_begin(sandbox);
     g_autofree char *boot_id = sv_process_boot_id();
     if (g_strcmp0(sandbox->record->boot_id, boot_id) != 0) {
         machine_is_gone(sandbox, SV_CAUSE_HOST_RESTARTED);

@@ -112,6 +112,7 @@ struct SvSandbox {
     guint metadata_idle, idle_source;
     guint hooks_running;
     GArray *settle_waiters; /* SvWaiter */
+    char *cgroup_home; /* where this monitor was before it went into the pod's cgroup; nullable */
     gboolean recovering;
     gboolean record_lost; /* by a fault of the disk: only an end is possible */
     gboolean word_wanted; /* the agent of a former monitor's machine has not spoken yet */

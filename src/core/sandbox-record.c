@@ -34,6 +34,10 @@ static const SvField fields[] = {
     {"maxVcpus", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, max_vcpus)},
     {"podCpu", SV_FIELD_INT64, G_STRUCT_OFFSET(SvSandboxRecord, pod_cpu)},
     {"podMemory", SV_FIELD_INT64, G_STRUCT_OFFSET(SvSandboxRecord, pod_memory)},
+    {"cgroup", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, cgroup)},
+    {"cgroupMade", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, cgroup_made)},
+    {"partition", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, partition)},
+    {"machinePlaces", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, machine_places)},
     {"uid", SV_FIELD_INT, G_STRUCT_OFFSET(SvSandboxRecord, uid), -1, G_MAXINT32},
 };
 
@@ -118,6 +122,10 @@ void sv_sandbox_record_free(SvSandboxRecord *record)
     g_free(record->netns);
     g_free(record->title);
     g_free(record->hostname);
+    g_free(record->cgroup);
+    g_free(record->cgroup_made);
+    g_free(record->partition);
+    g_free(record->machine_places);
     g_ptr_array_unref(record->shms);
     g_ptr_array_unref(record->links);
     g_ptr_array_unref(record->warnings);

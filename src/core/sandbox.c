@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The sandbox object: its tables, its record, the live metadata, idleness. */
+#include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 
 #include "base/fd.h"
@@ -54,6 +55,7 @@ void sv_sandbox_free(SvSandbox *sandbox)
     sv_fd_close(sandbox->qemu_pidfd);
     sv_fd_close(sandbox->share_pidfd);
     sv_sandbox_record_free(sandbox->record);
+    g_free(sandbox->cgroup_home);
     sv_paths_free(sandbox->paths);
     sv_config_unref(sandbox->config);
     g_free(sandbox);
@@ -342,7 +344,8 @@ gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterReq
     set_title(sandbox, container);
     sv_machine_note_demand(container);
     /* The sandbox first: a container's record always finds its sandbox. */
-    if (!sv_sandbox_save(sandbox, error) ||
+    if (!sv_pod_cgroup_choose(container, request->systemd_cgroup, error) ||
+        !sv_sandbox_save(sandbox, error) ||
         !sv_record_create(record, sandbox->paths->root, error)) {
         sv_container_forget(container);
         if (g_hash_table_size(sandbox->containers) == 0)

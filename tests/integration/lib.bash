@@ -385,7 +385,8 @@ domain_of() {
     done
 }
 vm_pid() { cat "/run/libvirt/qemu/$(domain_of "$1").pid"; }
-share_pid() { cat /run/libvirt/qemu/*"-$(domain_of "$1")-fs0-fs.pid"; }
+# libvirt cuts the name to 20 characters there.
+share_pid() { cat /run/libvirt/qemu/*"-$(domain_of "$1" | cut -c1-20)-fs0-fs.pid"; }
 monitor_pid() {
     local pid
     for pid in $(pgrep -x sandvirt-monito); do

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/host-cgroup.h"
+
+#include "base/file.h"
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void check_path(const char *text, gboolean systemd, const char *path, const char *slice)
+{
+    g_autofree char *got_slice = NULL, *unit = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *got = sv_cgroup_path(text, systemd, &got_slice, &unit, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(got, ==, path);
+    g_assert_cmpstr(got_slice, ==, slice);
+}
+
+static void test_paths(void)
+{
+    g_autofree char *slice = NULL, *unit = NULL;
+    g_autoptr(GError) error = NULL;
+    check_path("/kubepods/podX/crio-1", FALSE, "/kubepods/podX/crio-1", NULL);
+    check_path("relative/a", TRUE, "/relative/a", NULL);
+    check_path("a:b:c", FALSE, "/a:b:c", NULL);
+    check_path("kubepods-burstable-pod1.slice:crio:abc", TRUE,
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/crio-abc.scope",
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice");
+    check_path(":docker:abc", TRUE, "/system.slice/docker-abc.scope", "/system.slice");
+    check_path("-.slice:p:n", TRUE, "/p-n.scope", "");
+    g_assert_null(sv_cgroup_path("/a/../b", FALSE, &slice, &unit, &error));
+    g_assert_true(sv_error_is(error, SV_ERR_INVALID));
+}
+
+static char *fake_top(gboolean v2)
+{
+    char *top = g_dir_make_tmp("cgroup-XXXXXX", NULL);
+    const char *names[] = {v2 ? "" : "cpu", v2 ? "" : "devices"};
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *folder = g_build_filename(top, names[i], NULL);
+        g_autofree char *procs = g_build_filename(folder, "cgroup.procs", NULL);
+        g_mkdir_with_parents(folder, 0755);
+        g_assert_true(g_file_set_contents(procs, "", 0, NULL));
+    }
+    return top;
+}
+
+static gboolean is_dir(const char *top, const char *hierarchy, const char *path)
+{
+    g_autofree char *folder = g_build_filename(top, hierarchy, path, NULL);
+    return g_file_test(folder, G_FILE_TEST_IS_DIR);
+}
+
+static void check_tree(gboolean v2)
+{
+    g_autofree char *top = fake_top(v2), *made = NULL, *again = NULL;
+    g_autoptr(GError) error = NULL;
+    const char *first = v2 ? "" : "cpu";
+    g_autofree char *engines = g_build_filename(top, first, "pods", NULL);
+    g_assert_cmpint(g_mkdir(engines, 0755), ==, 0);
+
+    g_assert_true(sv_cgroup_make(top, "/pods/a/b", &made, &error));
+    /* in the other hierarchy of version 1 "pods" was missing too */
+    g_assert_cmpstr(made, ==, v2 ? "/pods/a" : "/pods");
+    g_assert_true(is_dir(top, first, "pods/a/b"));
+    g_assert_true(sv_cgroup_make(top, "/pods/a/b", &again, &error));
+    g_assert_null(again);
+    /* what is not empty stays, with everything above it */
+    g_autofree char *busy = g_build_filename(top, first, "pods/a/other", NULL);
+    g_assert_cmpint(g_mkdir(busy, 0755), ==, 0);
+    sv_cgroup_remove(top, "/pods/a/b", made);
+    g_assert_false(is_dir(top, first, "pods/a/b"));
+    g_assert_true(is_dir(top, first, "pods/a"));
+    g_assert_cmpint(g_rmdir(busy), ==, 0);
+    sv_cgroup_remove(top, "/pods/a/b", "/pods/a");
+    g_assert_false(is_dir(top, first, "pods/a"));
+    g_assert_true(is_dir(top, first, "pods"));
+    g_assert_true(sv_file_remove_tree(top, &error));
+}
+
+static void test_v1(void)
+{
+    check_tree(FALSE);
+}
+
+static void test_v2(void)
+{
+    check_tree(TRUE);
+}
+
+static void test_enter(void)
+{
+    g_autofree char *top = fake_top(FALSE), *cpu = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_build_filename(top, "cpu/x", NULL);
+    g_autofree char *file = g_build_filename(folder, "cgroup.procs", NULL);
+    g_mkdir(folder, 0755);
+    g_assert_true(g_file_set_contents(file, "", 0, NULL));
+    g_assert_true(sv_cgroup_enter(top, "/x", 1234, TRUE, &error));
+    g_assert_true(g_file_get_contents(file, &cpu, NULL, NULL));
+    g_assert_cmpstr(cpu, ==, "1234");
+    /* "devices" has no such group */
+    g_assert_false(sv_cgroup_enter(top, "/x", 1234, FALSE, &error));
+    g_clear_error(&error);
+    /* back to where libvirt had it, which is above "emulator" */
+    g_assert_true(
+        sv_cgroup_return(top, "1:cpu:/x/emulator\n2:memory:/nowhere\n0::/y\n", 99, TRUE, &error));
+    g_autofree char *back = NULL;
+    g_assert_true(g_file_get_contents(file, &back, NULL, NULL));
+    g_assert_cmpstr(back, ==, "9934");
+    g_assert_true(sv_file_remove_tree(top, &error));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/host-cgroup/paths", test_paths);
+    g_test_add_func("/host-cgroup/v1", test_v1);
+    g_test_add_func("/host-cgroup/v2", test_v2);
+    g_test_add_func("/host-cgroup/enter", test_enter);
+    return g_test_run();
+}
