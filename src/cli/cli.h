@@ -41,7 +41,12 @@ typedef struct {
 extern const SvVerb sv_verb_create, sv_verb_start, sv_verb_state, sv_verb_kill, sv_verb_delete,
     sv_verb_run, sv_verb_exec, sv_verb_list, sv_verb_ps, sv_verb_pause, sv_verb_resume,
     sv_verb_update, sv_verb_events, sv_verb_spec, sv_verb_features, sv_verb_stop, sv_verb_gc,
-    sv_verb_check, sv_verb_checkpoint, sv_verb_restore;
+    sv_verb_check, sv_verb_timeline, sv_verb_top, sv_verb_metrics, sv_verb_checkpoint,
+    sv_verb_restore;
+
+/* All of them in the order of help, NULL-terminated. */
+extern const SvVerb *const sv_verbs[];
+extern const SvOption sv_global_options[]; /* into an SvCli */
 
 /* (transfer none) The configuration of this call; NULL + @error. */
 const SvConfig *sv_cli_config(SvCli *cli, GError **error) G_GNUC_WARN_UNUSED_RESULT;

@@ -8,32 +8,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const SvVerb *const verbs[] = {&sv_verb_create, &sv_verb_start, &sv_verb_state,
-    &sv_verb_kill, &sv_verb_delete, &sv_verb_run, &sv_verb_exec, &sv_verb_list, &sv_verb_ps,
-    &sv_verb_pause, &sv_verb_resume, &sv_verb_stop, &sv_verb_gc, &sv_verb_check, &sv_verb_update,
-    &sv_verb_events, &sv_verb_spec, &sv_verb_features, &sv_verb_checkpoint, &sv_verb_restore};
-
-#define FIELD(name) G_STRUCT_OFFSET(SvCli, name)
-static const SvOption global_options[] = {
-    {"root", 0, SV_OPT_STRING, FIELD(root), "DIR", "where state is kept (/run/sandvirt)"},
-    {"log", 0, SV_OPT_STRING, FIELD(log), "FILE", "append warnings and errors to this file"},
-    {"log-format", 0, SV_OPT_STRING, FIELD(log_format), "FORMAT", "of that file: text or json"},
-    {"debug", 0, SV_OPT_FLAG, FIELD(debug), NULL, "log more"},
-    {"config", 0, SV_OPT_STRING, FIELD(config_path), "FILE", "configuration to use"},
-    {"systemd-cgroup", 0, SV_OPT_FLAG, FIELD(systemd_cgroup), NULL,
-        "cgroupsPath is SLICE:PREFIX:NAME"},
-    {"version", 'v', SV_OPT_FLAG, FIELD(version), NULL, "print the version"},
-    {"criu", 0, SV_OPT_STRING, FIELD(ignored), "PATH", NULL},
-    {"cgroup-manager", 0, SV_OPT_STRING, FIELD(ignored), "NAME", NULL},
-    {"rootless", 0, SV_OPT_FLAG, FIELD(ignored_flag), NULL, NULL},
-    {NULL},
-};
-
 static const SvVerb *find_verb(const char *name)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(verbs); i++)
-        if (g_str_equal(verbs[i]->name, name))
-            return verbs[i];
+    for (guint i = 0; sv_verbs[i]; i++)
+        if (g_str_equal(sv_verbs[i]->name, name))
+            return sv_verbs[i];
     return NULL;
 }
 
@@ -41,10 +20,10 @@ static int print_usage(GError **error)
 {
     g_autoptr(GString) text = g_string_new("sandvirt - run every pod in a virtual machine of its "
                                            "own\n\nsandvirt [OPTION...] COMMAND [...]\n\n");
-    g_autofree char *options = sv_options_help(global_options);
+    g_autofree char *options = sv_options_help(sv_global_options);
 
-    for (guint i = 0; i < G_N_ELEMENTS(verbs); i++)
-        g_string_append_printf(text, "  %-10s %s\n", verbs[i]->name, verbs[i]->help);
+    for (guint i = 0; sv_verbs[i]; i++)
+        g_string_append_printf(text, "  %-10s %s\n", sv_verbs[i]->name, sv_verbs[i]->help);
     g_string_append_printf(text, "\nOptions:\n%s", options);
     g_string_append(text, "\nsandvirt COMMAND --help tells more about a command.\n");
     return sv_cli_print(text->str, error) ? 0 : -1;
@@ -133,7 +112,7 @@ static gboolean start_log(const SvCli *cli, GError **error)
 static int run(SvCli *cli, char **argv, GError **error)
 {
     gboolean help = FALSE;
-    g_autofree char **args = sv_options_parse(global_options, cli, TRUE, argv, &help, error);
+    g_autofree char **args = sv_options_parse(sv_global_options, cli, TRUE, argv, &help, error);
     const SvVerb *verb;
 
     if (!args || !start_log(cli, error))

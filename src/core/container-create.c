@@ -2,6 +2,7 @@
 /* Create: from CREATING to READY, and back over every step when one fails. */
 #include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
+#include "core/timeline-write.h"
 
 #include "base/fd.h"
 #include "base/process.h"
@@ -456,6 +457,7 @@ static void on_created(SvSequence *seq, const GError *error, gpointer user_data)
         end_failed(container, error);
         return;
     }
+    sv_timeline_write(container, seq);
     create_answer(container, NULL);
     catch_up(container);
 }

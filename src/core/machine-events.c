@@ -3,6 +3,7 @@
  * Each is a cause with a name; whoever tells first of the end, counts. */
 #include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
+#include "core/timeline-write.h"
 
 #include "base/fd.h"
 #include "base/process.h"
@@ -335,6 +336,7 @@ static void on_agent_ready(
 {
     SvSandbox *sandbox = user_data;
     if (sandbox->agent_ticket) {
+        sv_timeline_note_agent(sandbox, hello);
         sv_ticket_next(sandbox->agent_ticket);
         sandbox->agent_ticket = 0;
     }

@@ -3,6 +3,7 @@
  * containers that want the machine meanwhile. */
 #include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
+#include "core/timeline-write.h"
 #include "core/uids.h"
 
 #include "base/fd.h"
@@ -327,6 +328,7 @@ static void on_up(SvSequence *seq, const GError *error, gpointer user_data)
     sandbox->up = NULL;
     if (!error) {
         sandbox->machine = SV_MACHINE_UP;
+        sv_timeline_note_machine(sandbox, seq);
         sv_sandbox_touch(sandbox);
     } else {
         /* undone already; nobody else can use this sandbox any more */

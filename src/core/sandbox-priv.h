@@ -113,6 +113,9 @@ struct SvSandbox {
     guint hooks_running;
     GArray *settle_waiters; /* SvWaiter */
     char *cgroup_home; /* where this monitor was before it went into the pod's cgroup; nullable */
+    /* of the start of the machine, for the timeline */
+    GArray *machine_times; /* SvStepTime; empty once the first container has it */
+    gint64 agent_heard_us, agent_start_ns, agent_ready_ns;
     gboolean recovering;
     gboolean record_lost; /* by a fault of the disk: only an end is possible */
     gboolean word_wanted; /* the agent of a former monitor's machine has not spoken yet */

@@ -27,6 +27,7 @@ SvSandbox *sv_sandbox_new(const SvConfig *config, SvPaths *paths, const SvDriver
     sandbox->up_tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
     sandbox->settle_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
     sandbox->down_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
+    sandbox->machine_times = g_array_new(FALSE, FALSE, sizeof(SvStepTime));
     sandbox->qemu_pidfd = sandbox->share_pidfd = -1;
     sandbox->network = sv_pod_network_new(sandbox);
     return sandbox;
@@ -56,6 +57,7 @@ void sv_sandbox_free(SvSandbox *sandbox)
     sv_fd_close(sandbox->share_pidfd);
     sv_sandbox_record_free(sandbox->record);
     g_free(sandbox->cgroup_home);
+    g_array_unref(sandbox->machine_times);
     sv_paths_free(sandbox->paths);
     sv_config_unref(sandbox->config);
     g_free(sandbox);

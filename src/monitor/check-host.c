@@ -120,7 +120,7 @@ static void check_image(SvCheck *check)
     sv_check_add(check, "guest image", SV_CHECK_FAIL,
         sv_error_is(error, SV_ERR_PERMISSION)
             ? "let everybody read the files and pass the folders"
-            : "build it: " SV_DATADIR "/guest/build --agent " SV_LIBEXECDIR
+            : "build it: " SV_LIBEXECDIR "/build-guest-image --agent " SV_LIBEXECDIR
               "/sandvirt-agent --output " SV_LOCALSTATEDIR "/lib/sandvirt/images",
         "%s", error->message);
 }

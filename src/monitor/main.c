@@ -12,6 +12,7 @@
 #include "monitor/check.h"
 #include "monitor/gc.h"
 #include "monitor/server.h"
+#include "monitor/top.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 
 typedef struct {
     char *root, *sandbox, *config;
-    gboolean debug, gc, dry_run, check, json, quick;
+    gboolean debug, gc, dry_run, check, json, quick, top, once, metrics;
     int ready_fd;
 } Options;
 
@@ -50,6 +51,9 @@ static gboolean parse_options(int *argc, char ***argv, Options *options, GError 
         {"dry-run", 0, 0, G_OPTION_ARG_NONE, &options->dry_run, "with --gc: only list", NULL},
         {"check", 0, 0, G_OPTION_ARG_NONE, &options->check, "is this host fit? and end", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "with --check: print JSON", NULL},
+        {"top", 0, 0, G_OPTION_ARG_NONE, &options->top, "what the machines take", NULL},
+        {"once", 0, 0, G_OPTION_ARG_NONE, &options->once, "with --top: once", NULL},
+        {"metrics", 0, 0, G_OPTION_ARG_NONE, &options->metrics, "for Prometheus, and end", NULL},
         {"quick", 0, 0, G_OPTION_ARG_NONE, &options->quick, "with --check: no machine", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
@@ -57,7 +61,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *options, GError 
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
-    if (options->root && (options->sandbox || options->gc || options->check))
+    if (options->root &&
+        (options->sandbox || options->gc || options->check || options->top || options->metrics))
         return TRUE;
     g_set_error_literal(error, SV_BASE_ERROR, SV_ERR_INVALID, "--root and --sandbox are needed");
     return FALSE;
@@ -209,11 +214,26 @@ static int run_check(const Options *options, GError **error)
     return status;
 }
 
+static int run_statistics(const Options *options, GError **error)
+{
+    const SvConfig *config = sv_config_load(options->config, error);
+    g_autoptr(SvPaths) paths =
+        config ? sv_paths_new(config, options->root, "top", FALSE, error) : NULL;
+    gboolean ok = FALSE;
+    if (paths)
+        ok = options->top ? sv_top(config, paths->root, options->once, options->json, error)
+                          : sv_metrics(config, paths->root, error);
+    sv_config_unref(config);
+    return ok ? 0 : -1;
+}
+
 /* The exit status of a mode, -1 with @error. */
 static int run_mode(Options *options, GError **error)
 {
     if (options->check)
         return run_check(options, error);
+    if (options->top || options->metrics)
+        return run_statistics(options, error);
     return (options->gc ? run_gc(options, error) : run(options, error)) ? 0 : -1;
 }
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "monitor/top.h"
+
+#include "core/record.h"
+#include "core/timeline.h"
+#include "hypervisor/stats.h"
+
+#include <string.h>
+
+/* A label's value: backslash, quote and newline are written as \x. (transfer full) */
+static char *escape(const char *text)
+{
+    g_autofree char *printable = sv_printable(text ? text : "", 300);
+    GString *out = g_string_new(NULL);
+    for (const char *c = printable; *c; c++) {
+        if (*c == '\\' || *c == '"')
+            g_string_append_c(out, '\\');
+        g_string_append_c(out, *c);
+    }
+    return g_string_free(out, FALSE);
+}
+
+static void head(const char *name, const char *type, const char *help)
+{
+    g_print("# HELP sandvirt_%s %s\n# TYPE sandvirt_%s %s\n", name, help, name, type);
+}
+
+static const char *seconds(double value, char *buffer)
+{
+    return g_ascii_formatd(buffer, G_ASCII_DTOSTR_BUF_SIZE, "%.6f", value);
+}
+
+/* ---- machines */
+
+typedef struct {
+    const char *name, *type, *help;
+    gsize offset; /* of a guint64 of SvMachineStats */
+} Counter;
+
+static const Counter counters[] = {
+    {"memory_bytes", "gauge", "Memory of the machine.", G_STRUCT_OFFSET(SvMachineStats, memory)},
+    {"memory_resident_bytes", "gauge", "Memory of its QEMU on the host.",
+        G_STRUCT_OFFSET(SvMachineStats, memory_used)},
+    {"disk_read_bytes_total", "counter", "Read from its disks.",
+        G_STRUCT_OFFSET(SvMachineStats, disk_read)},
+    {"disk_written_bytes_total", "counter", "Written to its disks.",
+        G_STRUCT_OFFSET(SvMachineStats, disk_written)},
+    {"network_received_bytes_total", "counter", "Received on its links.",
+        G_STRUCT_OFFSET(SvMachineStats, net_received)},
+    {"network_sent_bytes_total", "counter", "Sent on its links.",
+        G_STRUCT_OFFSET(SvMachineStats, net_sent)},
+};
+
+static char *labels_of(const SvMachineStats *stats)
+{
+    g_autofree char *sandbox = escape(stats->metadata->sandbox);
+    g_autofree char *title = escape(stats->title);
+    return g_strdup_printf("sandbox=\"%s\",pod=\"%s\"", sandbox, title);
+}
+
+static void print_machines(const GPtrArray *all)
+{
+    char buffer[G_ASCII_DTOSTR_BUF_SIZE];
+    head("machines", "gauge", "Machines that run.");
+    g_print("sandvirt_machines %u\n", all->len);
+    head("vcpus", "gauge", "Virtual CPUs of the machine.");
+    for (guint i = 0; i < all->len; i++) {
+        g_autofree char *labels = labels_of(all->pdata[i]);
+        g_print("sandvirt_vcpus{%s} %u\n", labels, ((SvMachineStats *)all->pdata[i])->vcpus);
+    }
+    head("cpu_seconds_total", "counter", "Time of its virtual CPUs.");
+    for (guint i = 0; i < all->len; i++) {
+        const SvMachineStats *stats = all->pdata[i];
+        g_autofree char *labels = labels_of(stats);
+        g_print("sandvirt_cpu_seconds_total{%s} %s\n", labels,
+            seconds((double)stats->cpu_ns / 1e9, buffer));
+    }
+    for (guint c = 0; c < G_N_ELEMENTS(counters); c++) {
+        head(counters[c].name, counters[c].type, counters[c].help);
+        for (guint i = 0; i < all->len; i++) {
+            g_autofree char *labels = labels_of(all->pdata[i]);
+            g_print("sandvirt_%s{%s} %" G_GUINT64_FORMAT "\n", counters[c].name, labels,
+                G_STRUCT_MEMBER(guint64, all->pdata[i], counters[c].offset));
+        }
+    }
+}
+
+/* ---- containers */
+
+static void print_states(const GPtrArray *records)
+{
+    static const char *const states[] = {"created", "running", "paused", "stopped"};
+    head("containers", "gauge", "Containers by state.");
+    for (guint s = 0; s < G_N_ELEMENTS(states); s++) {
+        guint n = 0;
+        for (guint i = 0; i < records->len; i++)
+            n += g_str_equal(
+                sv_state_oci_name(sv_record_effective_state(records->pdata[i])), states[s]);
+        g_print("sandvirt_containers{state=\"%s\"} %u\n", states[s], n);
+    }
+}
+
+static void print_exits(const GPtrArray *records)
+{
+    g_autoptr(GHashTable) causes = g_hash_table_new(g_str_hash, g_str_equal);
+    GHashTableIter iter;
+    gpointer name, count;
+    guint ooms = 0;
+    for (guint i = 0; i < records->len; i++) {
+        const SvRecord *record = records->pdata[i];
+        gpointer key = (gpointer)sv_cause_name(record->cause);
+        ooms += record->oom;
+        if (record->state == SV_STATE_STOPPED)
+            g_hash_table_insert(causes, key,
+                GUINT_TO_POINTER(GPOINTER_TO_UINT(g_hash_table_lookup(causes, key)) + 1));
+    }
+    head("exits", "gauge", "Stopped containers that are not deleted yet, by cause.");
+    g_hash_table_iter_init(&iter, causes);
+    while (g_hash_table_iter_next(&iter, &name, &count))
+        g_print("sandvirt_exits{cause=\"%s\"} %u\n", (const char *)name, GPOINTER_TO_UINT(count));
+    head("oom_containers", "gauge",
+        "Containers of which the kernel has killed a process for memory.");
+    g_print("sandvirt_oom_containers %u\n", ooms);
+}
+
+static void print_phases(const GPtrArray *records, const char *root)
+{
+    char buffer[G_ASCII_DTOSTR_BUF_SIZE];
+    head("start_phase_seconds", "gauge", "Where the create of a container spent its time.");
+    for (guint i = 0; i < records->len; i++) {
+        const SvRecord *record = records->pdata[i];
+        g_autoptr(SvTimeline) timeline = sv_timeline_load(root, record->id, NULL);
+        g_autofree char *id = escape(record->id);
+        for (guint p = 0; timeline && p < timeline->phases->len; p++) {
+            const SvPhase *phase = timeline->phases->pdata[p];
+            g_autofree char *name = escape(phase->name);
+            g_print(
+                "sandvirt_start_phase_seconds{container=\"%s\",number=\"%u\",phase=\"%s\"} %s\n",
+                id, p, name, seconds((double)phase->length_us / 1e6, buffer));
+        }
+    }
+}
+
+gboolean sv_metrics(const SvConfig *config, const char *root, GError **error)
+{
+    g_autoptr(GPtrArray) records = sv_record_list(root, NULL, error);
+    g_autoptr(GPtrArray) all = records ? sv_libvirt_stats(config, error) : NULL;
+    if (!all)
+        return FALSE;
+    for (guint i = all->len; i > 0; i--)
+        if (g_strcmp0(((SvMachineStats *)all->pdata[i - 1])->metadata->root, root) != 0)
+            g_ptr_array_remove_index(all, i - 1);
+    print_machines(all);
+    print_states(records);
+    print_exits(records);
+    print_phases(records, root);
+    return TRUE;
+}
