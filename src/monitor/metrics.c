@@ -3,7 +3,7 @@
 
 #include "core/record.h"
 #include "core/timeline.h"
-#include "hypervisor/stats.h"
+#include "monitor/root-stats.h"
 
 #include <string.h>
 
@@ -144,12 +144,9 @@ static void print_phases(const GPtrArray *records, const char *root)
 gboolean sv_metrics(const SvConfig *config, const char *root, GError **error)
 {
     g_autoptr(GPtrArray) records = sv_record_list(root, NULL, error);
-    g_autoptr(GPtrArray) all = records ? sv_libvirt_stats(config, error) : NULL;
+    g_autoptr(GPtrArray) all = records ? sv_root_stats(config, root, error) : NULL;
     if (!all)
         return FALSE;
-    for (guint i = all->len; i > 0; i--)
-        if (g_strcmp0(((SvMachineStats *)all->pdata[i - 1])->metadata->root, root) != 0)
-            g_ptr_array_remove_index(all, i - 1);
     print_machines(all);
     print_states(records);
     print_exits(records);

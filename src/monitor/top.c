@@ -2,7 +2,7 @@
 #include "monitor/top.h"
 
 #include "base/json.h"
-#include "hypervisor/stats.h"
+#include "monitor/root-stats.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,26 +21,6 @@ typedef struct {
     gint64 before_us;
     GError *error;
 } Top;
-
-static gint compare(gconstpointer a, gconstpointer b)
-{
-    const SvMachineStats *const *one = a, *const *two = b;
-    return g_strcmp0((*one)->metadata->sandbox, (*two)->metadata->sandbox);
-}
-
-/* Those of our root, sorted. */
-static GPtrArray *look(const Top *top, GError **error)
-{
-    GPtrArray *all = sv_libvirt_stats(top->config, error);
-    for (guint i = all ? all->len : 0; i > 0; i--) {
-        const SvMachineStats *stats = all->pdata[i - 1];
-        if (g_strcmp0(stats->metadata->root, top->root) != 0)
-            g_ptr_array_remove_index(all, i - 1);
-    }
-    if (all)
-        g_ptr_array_sort(all, compare);
-    return all;
-}
 
 /* Percent of one CPU since the last look. */
 static double cpu_percent(const Top *top, const SvMachineStats *stats, gint64 now_us)
@@ -132,7 +112,7 @@ static void print_json(const Top *top, const GPtrArray *all, gint64 now_us)
 static gboolean on_tick(gpointer user_data)
 {
     Top *top = user_data;
-    g_autoptr(GPtrArray) all = look(top, &top->error);
+    g_autoptr(GPtrArray) all = sv_root_stats(top->config, top->root, &top->error);
     gint64 now_us = g_get_monotonic_time();
     if (all && top->json)
         print_json(top, all, now_us);
@@ -161,7 +141,7 @@ gboolean sv_top(
     Top top = {.config = config, .root = root, .once = once, .json = json};
     top.before = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     top.loop = g_main_loop_new(NULL, FALSE);
-    g_autoptr(GPtrArray) all = look(&top, &top.error);
+    g_autoptr(GPtrArray) all = sv_root_stats(config, root, &top.error);
     if (all) {
         remember(&top, all, g_get_monotonic_time());
         g_timeout_add(FIRST_MS, on_first, &top);

@@ -44,7 +44,7 @@ teardown() { test_end; }
         "$POD 1 268435456 running"
     [ "$(jq '.[0].memoryUsed' <<<"$output")" -gt $((50 << 20)) ]
     [ "$(jq '.[0].cpuNs' <<<"$output")" -gt 0 ]
-    timeout -s INT 4 "${RT[@]}" top --json >"$T/live" || true
+    timeout -s INT 12 "${RT[@]}" top --json >"$T/live" || true
     [ "$(wc -l <"$T/live")" -ge 2 ] || fail "$(cat "$T/live")"
 }
 

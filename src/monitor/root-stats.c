@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "monitor/root-stats.h"
+
+#include "core/record.h"
+
+#define MIB (1024u * 1024)
+
+static gint compare(gconstpointer a, gconstpointer b)
+{
+    const SvMachineStats *const *one = a, *const *two = b;
+    return g_strcmp0((*one)->metadata->sandbox, (*two)->metadata->sandbox);
+}
+
+/* libvirt counts the room for more memory as memory. */
+static void take_record(const SvConfig *config, const char *root, SvMachineStats *stats)
+{
+    g_autoptr(SvPaths) paths = sv_paths_new(config, root, stats->metadata->sandbox, FALSE, NULL);
+    g_autoptr(SvSandboxRecord) record = paths ? sv_sandbox_record_load(paths, NULL) : NULL;
+    if (record && record->memory_mib > 0)
+        stats->memory = record->memory_mib * MIB;
+}
+
+GPtrArray *sv_root_stats(const SvConfig *config, const char *root, GError **error)
+{
+    GPtrArray *all = sv_libvirt_stats(config, error);
+    for (guint i = all ? all->len : 0; i > 0; i--) {
+        SvMachineStats *stats = all->pdata[i - 1];
+        if (g_strcmp0(stats->metadata->root, root) == 0 && stats->metadata->sandbox)
+            take_record(config, root, stats);
+        else
+            g_ptr_array_remove_index(all, i - 1);
+    }
+    if (all)
+        g_ptr_array_sort(all, compare);
+    return all;
+}
