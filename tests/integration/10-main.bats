@@ -127,7 +127,7 @@ teardown() { test_end; }
 @test "exec --detach answers when the process runs" {
     quiet rt exec --detach --pid-file "$T/pid" "$POD" sh -c 'sleep 1; exit 3'
     kill -0 "$(cat "$T/pid")"
-    wait_for 10 test ! -d "/proc/$(cat "$T/pid")"
+    wait_for 10 gone "$(cat "$T/pid")"
 }
 
 @test "exec in a created container" {

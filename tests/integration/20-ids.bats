@@ -181,7 +181,7 @@ teardown() { test_end; }
     kill -0 "$(cat "$T/pid")"
     assert_has "$(readlink "/proc/$(cat "$T/pid")/exe")" shim
     quiet rt exec --detach "$POD" true
-    wait_for 10 test ! -d "/proc/$(cat "$T/pid")"
+    wait_for 10 gone "$(cat "$T/pid")"
     mkm "$T/b" sleep 1000
     new_id c
     quiet rt create --bundle "$T/b" "$ID"

@@ -87,7 +87,7 @@ works_again() {
         assert_has "$CM_MESSAGE" 'executable file not found in $PATH'
     fi
     rt delete --force "$ID"
-    wait_for 5 test ! -d "/proc/$(cat "$T/b/conmon-pidfile")"
+    wait_for 5 gone "$(cat "$T/b/conmon-pidfile")"
     assert_same_snap
 }
 

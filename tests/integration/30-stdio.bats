@@ -55,7 +55,7 @@ held_by() {
     cm "$ID" "$T/b"
     rt start "$ID"
     assert_eq "$(cm_status "$ID" "$T/b" 60)" 0
-    wait_for 10 test ! -d "/proc/$(cat "$T/b/conmon-pidfile")"
+    wait_for 10 gone "$(cat "$T/b/conmon-pidfile")"
     assert_eq "$(cm_log "$T/b" stdout | head -n 200000 | sum)" "$(seq 1 200000 | sum)"
     assert_eq "$(cm_log "$T/b" stdout | tail -n 1)" END
     assert_eq "$(cm_log "$T/b" stderr)" err
@@ -104,7 +104,7 @@ held_by() {
     cm "$ID" "$T/b"
     rt start "$ID"
     assert_eq "$(cm_status "$ID" "$T/b" 120)" 0
-    wait_for 20 test ! -d "/proc/$(cat "$T/b/conmon-pidfile")"
+    wait_for 20 gone "$(cat "$T/b/conmon-pidfile")"
     assert_eq "$(cm_log "$T/b" stdout | tr -d '\n' | sum)" "$("$PAYLOAD" line $size | sum)"
 }
 
@@ -220,7 +220,7 @@ held_by() {
     rt start "$ID"
     rt kill "$ID" KILL
     wait_state "$ID" stopped
-    wait_for 5 test ! -d "/proc/$shim"
+    wait_for 5 gone "$shim"
 }
 
 @test "A23: inside only 0, 1 and 2 are open; --preserve-fds gives more" {

@@ -333,7 +333,7 @@ second" ]'
     shim=$(pid_of "$ID")
     rt kill "$ID" KILL
     # Engines unmount the moment the pid is gone.
-    wait_for 10 test ! -d "/proc/$shim"
+    wait_for 10 gone "$shim"
     umount "$T/b/rootfs"
     assert_eq "$(state_of "$ID")" stopped
     rt delete "$ID"

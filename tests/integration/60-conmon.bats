@@ -102,8 +102,8 @@ END
     shim=$(pid_of "$a")
     [ -d "/proc/$conmon" ]
     rt kill "$a" KILL
-    wait_for 10 test ! -d "/proc/$shim"
-    took wait_for 10 test ! -d "/proc/$conmon"
+    wait_for 10 gone "$shim"
+    took wait_for 10 gone "$conmon"
     [ "$MS" -lt 1000 ] || fail "conmon stayed for $MS ms"
     wait_for 5 test -e "$T/exit-command-ran"
     assert_eq "$(cat "$T/a/exits/$a")" 137
@@ -158,8 +158,7 @@ END
     [ "$(readlink "/proc/$shim/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ]
     assert_eq "$(cat "/proc/$shim/root/etc/origin")" image
     [ ! -e "/proc/$shim/root$T" ]
-    run -0 cat "/proc/$shim/mountinfo"
-    [[ $output != *" $WORK"* ]] || fail "$output"
+    assert_eq "$(awk '{ print $5 }' "/proc/$shim/mountinfo" | sort | xargs)" '/ /proc'
     rt delete --force "$ID"
     assert_same_snap
 }

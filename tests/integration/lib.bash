@@ -443,6 +443,11 @@ wait_for() {
     done
 }
 
+# gone PID: ended; a zombie too, whose parent may be slow (the first process of a machine is).
+gone() {
+    ! grep -qs '^State:.[^ZX]' "/proc/$1/status"
+}
+
 # took COMMAND...: runs it; its milliseconds in MS, its status in STATUS.
 took() {
     local from=${EPOCHREALTIME/./}
