@@ -8,6 +8,7 @@
 
 #include <glib/gstdio.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <string.h>
 
 typedef enum { IN_READY, IN_RUNNING, IN_FROZEN, IN_SUSPENDED, IN_STOPPED, N_STATES } In;
@@ -378,7 +379,9 @@ static void test_virtiofsd_stays(void)
 {
     FlowFixture *flow = flow_with_processes();
     FlowContainer *container = make(flow, "a", IN_RUNNING);
-    kill(flow->virtiofsd->pid, SIGSTOP); /* TERM does not reach it */
+    siginfo_t info;
+    kill(flow->virtiofsd->pid, SIGSTOP); /* TERM does not reach it, once it has stopped */
+    g_assert_cmpint(waitid(P_PID, (id_t)flow->virtiofsd->pid, &info, WSTOPPED | WNOWAIT), ==, 0);
     flow_delete(container, TRUE);
     FLOW_WAIT(flow->virtiofsd->ended);
     g_assert_cmpint(flow->virtiofsd->status, ==, 137);
