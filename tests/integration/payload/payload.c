@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Workloads for the integration tests that busybox cannot play: payload VERB [ARG...]. Static, runs in
  * the guest. Exit status 0: as it should be; 1 with one line on stderr: not. */
+#include "net.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -312,6 +314,13 @@ int main(int argc, char **argv)
         {"remount-write", 1, verb_remount_write},
         {"pages", 1, verb_pages},
         {"zombies", 1, verb_zombies},
+        {"tcp-serve", 2, verb_tcp_serve},
+        {"tcp", 2, verb_tcp},
+        {"tcp-sink", 2, verb_tcp_sink},
+        {"tcp-blast", 3, verb_tcp_blast},
+        {"tcp-ping", 3, verb_tcp_ping},
+        {"udp-serve", 2, verb_udp_serve},
+        {"udp", 3, verb_udp},
     };
     for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)
         if (strcmp(argv[1], verbs[i].name) == 0 && argc - 2 >= verbs[i].args)

@@ -1,0 +1,517 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The pod's network in the machine: as found, and given back (A37, A38). All links are in namespaces that a
+# test makes: the pod's, "$POD_NS", and one for who is on the other side, "$FAR_NS".
+
+load lib
+
+setup_file() {
+    export BATS_TEST_TIMEOUT=400
+    suite_begin
+    add_program "$BUNDLES/base" /bin/ip
+}
+teardown_file() { suite_end; }
+setup() {
+    test_begin
+    POD_NS=svp-$N FAR_NS=svf-$N
+    ip netns add "$POD_NS"
+    ip netns add "$FAR_NS"
+    ip -n "$FAR_NS" link set lo up
+    take_snap
+}
+teardown() {
+    local server
+    [ ! -e "$T/servers" ] || while read -r server; do kill "$server" 2>/dev/null || true; done <"$T/servers"
+    write_conf
+    test_end
+    ip netns del "$POD_NS" 2>/dev/null || true
+    ip netns del "$FAR_NS"
+}
+
+# add_program ROOTFS PATH: with the libraries it needs.
+add_program() {
+    local lib
+    rm -f "$1/bin/${2##*/}"
+    cp -L "$2" "$1/bin/${2##*/}"
+    while read -r lib; do
+        mkdir -p "$1${lib%/*}"
+        cp -L "$lib" "$1$lib"
+    done < <(ldd "$2" | grep -o '/[^ ]*\.so[^ ]*')
+}
+
+# batch NS <<LINES: lines for ip(8) in that namespace.
+batch() { ip -n "$1" -batch -; }
+
+# wire NAME [MAC]: a link of the pod whose other end, far-NAME, is up in $FAR_NS.
+wire() {
+    ip -n "$POD_NS" link add "$1" ${2:+address "$2"} type veth peer name "far-${1:0:11}" netns "$FAR_NS"
+    ip -n "$FAR_NS" link set "far-${1:0:11}" up
+}
+
+# plain: eth0 with both families and default routes.
+plain() {
+    ip -n "$POD_NS" link set lo up
+    wire eth0
+    batch "$FAR_NS" <<END
+addr add 10.66.0.1/24 dev far-eth0
+addr add fd66::1/64 dev far-eth0 nodad
+END
+    batch "$POD_NS" <<END
+link set eth0 up
+addr add 10.66.0.2/24 brd + dev eth0
+addr add fd66::2/64 dev eth0 nodad
+route add default via 10.66.0.1
+route add default via fd66::1 dev eth0
+END
+}
+
+# in_ns DIR [NS]: the bundle is in that namespace.
+in_ns() {
+    jqe "$1" '(.linux.namespaces[] | select(.type == "network")).path = $path' --arg path "/run/netns/${2:-$POD_NS}"
+}
+
+# up [ARG...]: a sandbox in $POD_NS, in ID, that runs ARG... (sleeps).
+up() {
+    [ $# -gt 0 ] || set -- sleep 1000000
+    new_id n
+    rm -rf "$T/b"
+    mkb "$T/b" "$@"
+    in_ns "$T/b"
+    start_bundle
+}
+
+start_bundle() {
+    may_net "$T/b"
+    quiet rt run --detach --bundle "$T/b" "$ID" || fail "$(cat "$T/out.log")"
+}
+
+# may_net DIR: the bundle's processes may ping and change the network.
+may_net() { jqe "$1" '.process.capabilities |= map_values(. + ["CAP_NET_RAW", "CAP_NET_ADMIN"])'; }
+
+inside() { rt exec "$ID" "$@"; }
+far() { ip netns exec "$FAR_NS" "$@"; }
+
+# serve inside|far VERB ADDRESS PORT: a server of the payload's, until the end of the test.
+serve() {
+    local log=$T/serve.$4
+    if [ "$1" = far ]; then
+        far "$PAYLOAD" "${@:2}" >"$log" 2>&1 3>&- 4>&- &
+        echo $! >>"$T/servers"
+    else
+        rt exec "$ID" payload "${@:2}" </dev/null >"$log" 2>&1 3>&- 4>&- &
+    fi
+    wait_for 20 grep -q listening "$log" || fail "$(cat "$log")"
+}
+
+# What is compared: all that does not differ between any two machines.
+ADDR='map(select(.ifname | test("^sv[0-9a-f]{9}|^sandvirt") | not) | {ifname, address, mtu,
+    up: (.flags | index("UP") != null), noarp: (.flags | index("NOARP") != null),
+    addr_info: [.addr_info[] | del(.noprefixroute_)]}) | sort_by(.ifname)'
+ROUTE='map(del(.flags) + {flags: (.flags - ["linkdown"])})'
+addresses() { jq -S "$ADDR"; }
+routes() { jq -S "$ROUTE"; }
+
+assert_alike() {
+    local what
+    assert_same_text addresses "$(ip -n "$POD_NS" -j addr | addresses)" "$(inside ip -j addr | addresses)"
+    assert_same_text routes "$(ip -n "$POD_NS" -j route | routes)" "$(inside ip -j route | routes)"
+    assert_same_text 'IPv6 routes' "$(ip -n "$POD_NS" -6 -j route | routes)" "$(inside ip -6 -j route | routes)"
+    for what in rule '-6 rule' 'neigh show nud permanent' '-6 neigh show nud permanent' 'route show table 100'; do
+        # shellcheck disable=SC2086
+        assert_same_text "$what" "$(ip -n "$POD_NS" $what 2>&1)" "$(inside ip $what 2>&1)"
+    done
+}
+
+assert_same_text() { # WHAT A B
+    [ "$2" = "$3" ] || fail "$1 differ:"$'\n'"$(diff <(echo "$2") <(echo "$3"))"
+}
+
+# found: what the namespace looks like, for comparing.
+found() {
+    wait_for 10 eval '! ip -n "$POD_NS" addr | grep -q tentative'
+    # Counters and the lifetimes of what is limited go on.
+    ip -n "$POD_NS" -d addr | sed -E 's/ (valid|preferred)_lft [0-9]+sec//g'
+    ip -n "$POD_NS" route show table all
+    ip -n "$POD_NS" rule
+    tc -n "$POD_NS" qdisc
+    tc -n "$POD_NS" filter show dev eth0 ingress 2>/dev/null || true
+}
+
+taps() { ip -n "$POD_NS" -o link | grep -c 'alias sandvirt:' || true; }
+
+@test "one link: alike inside, ping, TCP both ways, UDP, given back" {
+    plain
+    local before
+    before=$(found)
+    up
+    assert_alike
+    assert_eq "$(taps)" 1 taps
+    far busybox ping -c 2 -W 5 10.66.0.2
+    far busybox ping -c 2 -W 5 fd66::2
+    inside ping -c 2 -W 5 10.66.0.1
+    # TCP both ways and UDP
+    serve inside tcp-serve :: 700
+    assert_eq "$(seq 1 20000 | far "$PAYLOAD" tcp 10.66.0.2 700 | sha256sum)" "$(seq 1 20000 | sha256sum)"
+    assert_eq "$(seq 1 20000 | far "$PAYLOAD" tcp fd66::2 700 | sha256sum)" "$(seq 1 20000 | sha256sum)"
+    serve far tcp-serve :: 701
+    assert_eq "$(seq 1 20000 | inside payload tcp 10.66.0.1 701 | sha256sum)" "$(seq 1 20000 | sha256sum)"
+    serve far udp-serve 10.66.0.1 702
+    assert_eq "$(inside payload udp 10.66.0.1 702 datagram)" datagram
+    run -0 virsh -c qemu:///system domiflist "$(domain_of "$ID")"
+    assert_has "$output" "$(ip -n "$POD_NS" -j link | jq -r '.[] | select(.ifname == "eth0").address')"
+    run -0 rt delete --force "$ID"
+    assert_same_text 'the namespace' "$before" "$(found)"
+    assert_same_snap
+}
+
+@test "addresses and routes of all kinds, two links, a name of 15 characters, one MAC twice" {
+    ip -n "$POD_NS" link set lo up
+    wire eth0 02:66:00:00:00:01
+    wire net-15-char-nam 02:66:00:00:00:01
+    batch "$POD_NS" <<END
+link set eth0 mtu 9000
+link set net-15-char-nam mtu 1280
+link set eth0 up
+link set net-15-char-nam up
+addr add 10.66.0.2/24 brd + dev eth0
+addr add 10.66.0.3/24 dev eth0
+addr add 10.67.0.1/32 dev net-15-char-nam
+addr add 10.69.0.1 peer 10.69.0.2/32 dev net-15-char-nam
+addr add 10.68.8.8/32 dev lo
+addr add fd66::2/64 dev eth0 nodad
+addr add fd66::3/64 dev eth0 nodad
+addr add fd67::1/128 dev net-15-char-nam nodad
+route add default dev eth0
+route add default via 192.0.2.1 dev eth0 onlink metric 300
+route add 10.70.0.0/16 via 10.66.0.1 mtu 1400
+route add 10.71.0.0/16 via 192.0.2.9 dev eth0 onlink metric 77 src 10.66.0.2
+route add 10.72.0.0/16 dev net-15-char-nam scope link
+route add blackhole 10.73.0.0/16
+route add unreachable 10.74.0.0/16 metric 5
+route add 10.75.0.0/16 nexthop via 10.66.0.1 weight 2 nexthop via 10.66.0.9
+route add 10.76.0.0/16 via 10.66.0.1 table 100
+route del 10.66.0.0/24 dev eth0 src 10.66.0.2
+route add 10.66.0.0/24 dev eth0 src 10.66.0.2 proto static
+route add default dev net-15-char-nam metric 2048
+route add fd70::/64 via fd66::1 mtu 1300 metric 7
+route add fd71::/64 via fd99::1 dev eth0 onlink
+route add blackhole fd73::/64
+neigh add 10.66.0.1 lladdr 02:66:00:00:00:aa dev eth0 nud permanent
+neigh add fd66::1 lladdr 02:66:00:00:00:aa dev eth0 nud permanent
+rule add from 10.66.0.3 lookup 100 priority 1000
+rule add fwmark 0x10/0xff lookup main suppress_prefixlength 0 priority 1001
+END
+    ip -n "$POD_NS" -6 route add default dev eth0 metric 2000
+    ip -n "$POD_NS" -6 rule add from fd66::3 lookup 100 priority 1002
+    local before
+    before=$(found)
+    up
+    assert_alike
+    assert_eq "$(taps)" 2 taps
+    run -0 rt delete --force "$ID"
+    assert_same_text 'the namespace' "$before" "$(found)"
+}
+
+@test "IPv6 alone; and IPv6 switched off" {
+    ip -n "$POD_NS" link set lo up
+    wire eth0
+    wire eth1
+    batch "$POD_NS" <<END
+link set eth0 up
+link set eth1 up
+addr add fd66::2/64 dev eth0 nodad
+route add default via fd66::1 dev eth0
+addr add 10.67.0.2/24 dev eth1
+END
+    ip netns exec "$POD_NS" sh -c 'echo 1 >/proc/sys/net/ipv6/conf/eth1/disable_ipv6'
+    up
+    assert_alike
+    assert_eq "$(inside cat /proc/sys/net/ipv6/conf/eth1/disable_ipv6)" 1
+    ip -n "$FAR_NS" addr add fd66::1/64 dev far-eth0 nodad
+    far busybox ping -c 2 -W 5 fd66::2
+}
+
+@test "an empty namespace has its loopback up" {
+    up
+    assert_alike_lo
+}
+
+assert_alike_lo() {
+    assert_eq "$(inside ip -j link | jq -r 'map(.ifname) | join(" ")')" lo
+    inside ping -c 1 127.0.0.1
+    inside ping -c 1 ::1
+    assert_eq "$(taps)" 0 taps
+}
+
+@test "macvlan, a bridge with its port, a tap of somebody else, links that cannot be taken" {
+    ip -n "$POD_NS" link set lo up
+    ip -n "$FAR_NS" link add under type veth peer name under2
+    ip -n "$FAR_NS" link set under up
+    ip -n "$FAR_NS" link set under2 up
+    ip -n "$FAR_NS" addr add 10.68.0.1/24 dev under2
+    ip -n "$FAR_NS" link add mac0 link under type macvlan mode bridge
+    ip -n "$FAR_NS" link set mac0 netns "$POD_NS"
+    wire port0
+    batch "$POD_NS" <<END
+link set mac0 up
+addr add 10.68.0.2/24 dev mac0
+link add br0 type bridge
+link set port0 up
+link set port0 master br0
+link set br0 up
+addr add 10.66.0.2/24 dev br0
+END
+    ip -n "$FAR_NS" addr add 10.66.0.1/24 dev far-port0
+    ip -n "$POD_NS" tuntap add tap0 mode tap
+    local before
+    before=$(found)
+    up
+    # The port carries the bridge's frames; all others are there.
+    assert_same_text addresses "$(ip -n "$POD_NS" -j addr | addresses | jq 'map(select(.ifname != "port0"))')" \
+        "$(inside ip -j addr | addresses)"
+    far busybox ping -c 2 -W 5 10.68.0.2
+    far busybox ping -c 2 -W 5 10.66.0.2
+    rt delete --force "$ID"
+    assert_same_text 'the namespace' "$before" "$(found)"
+}
+
+@test "eight links" {
+    local i
+    for i in 0 1 2 3 4 5 6 7; do
+        wire "eth$i"
+        ip -n "$POD_NS" link set "eth$i" up
+        ip -n "$POD_NS" addr add "10.66.$i.2/24" dev "eth$i"
+    done
+    ip -n "$POD_NS" link set lo up
+    up
+    assert_alike
+    ip -n "$FAR_NS" addr add 10.66.7.1/24 dev far-eth7
+    far busybox ping -c 2 -W 5 10.66.7.2
+    rt delete --force "$ID"
+    assert_eq "$(tc -n "$POD_NS" qdisc | grep -c ingress || true)" 0 'ingress qdiscs'
+}
+
+@test "a create that fails after the network gives it back, and the next one works" {
+    plain
+    local before
+    before=$(found)
+    new_id n
+    mkb "$T/b" /no/such/program
+    in_ns "$T/b"
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused
+    assert_same_text 'the namespace' "$before" "$(found)"
+    up
+    assert_alike
+    rt delete --force "$ID"
+    assert_same_text 'the namespace' "$before" "$(found)"
+    assert_same_snap
+}
+
+@test "pods one after the other in one kept namespace" {
+    local before i n
+    plain
+    before=$(found)
+    n=$(rounds 100)
+    for ((i = 0; i < n; i++)); do
+        up true
+        rt delete --force "$ID"
+        assert_same_text "the namespace in round $i" "$before" "$(found)"
+    done
+    assert_same_snap
+}
+
+@test "a namespace that another machine has is refused" {
+    plain
+    up
+    local first=$ID
+    new_id second
+    mkb "$T/b2" true
+    in_ns "$T/b2"
+    run rt run --bundle "$T/b2" "$ID"
+    assert_refused 'in use by the machine'
+    ID=$first
+    far busybox ping -c 2 -W 5 10.66.0.2
+}
+
+@test "QEMU and monitor killed: clean after delete" {
+    plain
+    local before
+    before=$(found)
+    up
+    kill -KILL "$(monitor_pid "$ID")" "$(vm_pid "$ID")"
+    run -0 rt delete --force "$ID"
+    assert_same_text 'the namespace' "$before" "$(found)"
+    assert_same_snap
+}
+
+@test "monitor killed: the network goes on, later changes are followed again" {
+    plain
+    up
+    kill -KILL "$(monitor_pid "$ID")"
+    far busybox ping -c 2 -W 5 10.66.0.2
+    inside true
+    ip -n "$POD_NS" addr add 10.66.0.77/24 dev eth0
+    wait_for 10 eval 'inside ip addr | grep 10.66.0.77'
+    assert_alike
+}
+
+@test "the namespace is gone when the pod is deleted" {
+    plain
+    up
+    ip netns del "$POD_NS"
+    run -0 rt delete --force "$ID"
+    assert_same_snap
+}
+
+@test "paths that are none, and the host's network" {
+    new_id n
+    mkb "$T/b" true
+    jqe "$T/b" '(.linux.namespaces[] | select(.type == "network")).path = "/run/netns/no-such"'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused '/run/netns/no-such'
+    jqe "$T/b" '(.linux.namespaces[] | select(.type == "network")).path = "/etc/passwd"'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused 'no network namespace'
+    jqe "$T/b" '.linux.namespaces |= map(select(.type != "network"))'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused "the host's network"
+    jqe "$T/b" '.linux.namespaces += [{type: "network", path: "/proc/self/ns/net"}]'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused "the host's network"
+    write_conf network.host_network_substitute=true
+    jqe "$T/b" '.process.args = ["ip", "-o", "link"]'
+    run -0 rt run --bundle "$T/b" "$ID"
+    assert_has "$output" LOOPBACK,UP
+    assert_eq "${#lines[@]}" 1
+    assert_same_snap
+}
+
+@test "an entry without a path: a hook fills the namespace" {
+    new_id n
+    mkb "$T/b" sleep 1000000
+    jqe "$T/b" '(.linux.namespaces[] | select(.type == "network")) |= del(.path)'
+    cat >"$T/hook" <<END
+#!/bin/bash
+exec 2>"$T/hook.log"
+set -ex
+pid=\$(jq .pid)
+ip -n "$FAR_NS" link add far-eth0 type veth peer name eth0
+ip -n "$FAR_NS" link set eth0 netns \$pid
+ip -n "$FAR_NS" addr add 10.66.0.1/24 dev far-eth0
+ip -n "$FAR_NS" link set far-eth0 up
+in() { nsenter --net=/proc/\$pid/ns/net ip "\$@"; }
+in link set lo up
+in link set eth0 up
+in addr add 10.66.0.2/24 dev eth0
+END
+    chmod +x "$T/hook"
+    jqe "$T/b" '.hooks.createRuntime = [{path: $hook, env: ["PATH=/bin:/usr/bin:/sbin:/usr/sbin"]}]' --arg hook "$T/hook"
+    start_bundle
+    inside ip addr | grep 10.66.0.2
+    far busybox ping -c 2 -W 5 10.66.0.2
+    # a second container of the same pod is in the same network
+    mkb "$T/c" ip addr
+    jqe "$T/c" '(.linux.namespaces[] | select(.type == "network")) |= del(.path)'
+    member "$T/c" "$ID"
+    new_id m
+    run -0 rt run --bundle "$T/c" "$ID"
+    assert_has "$output" 10.66.0.2
+}
+
+@test "later changes appear in the guest; what the workload made stays" {
+    plain
+    up
+    inside true
+    wire net1
+    batch "$POD_NS" <<END
+link set net1 up
+addr add 10.67.0.2/24 dev net1
+addr add 10.66.0.9/24 dev eth0
+route add 10.70.0.0/16 via 10.66.0.1
+END
+    ip -n "$FAR_NS" addr add 10.67.0.1/24 dev far-net1
+    wait_for 20 eval 'inside ip addr | grep 10.67.0.2'
+    assert_alike
+    far busybox ping -c 2 -W 5 10.67.0.2
+    batch "$POD_NS" <<END
+addr del 10.66.0.9/24 dev eth0
+route del 10.70.0.0/16
+link set eth0 mtu 1400
+link del net1
+END
+    wait_for 20 eval '! inside ip -o link | grep net1:'
+    wait_for 5 eval 'inside ip -o link | grep "mtu 1400"'
+    assert_alike
+    assert_eq "$(taps)" 1 taps
+    # the link that the engine takes away and makes anew
+    ip -n "$POD_NS" link del eth0
+    plain
+    wait_for 20 assert_alike
+    far busybox ping -c 2 -W 5 10.66.0.2
+}
+
+@test "later changes are left alone when the configuration says so" {
+    write_conf network.follow_changes=false
+    plain
+    up
+    ip -n "$POD_NS" addr add 10.66.0.9/24 dev eth0
+    sleep 1
+    run inside ip addr
+    [[ $output != *10.66.0.9* ]]
+}
+
+# ---------------------------------------------------------------- the plug-ins of the engines
+
+# cni PLUGIN ADD|DEL JSON: as an engine calls it, with $FAR_NS for the host.
+cni() {
+    far env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin CNI_COMMAND="$2" CNI_CONTAINERID="c$N" CNI_IFNAME=eth0 \
+        CNI_NETNS="/run/netns/$POD_NS" CNI_PATH=/usr/lib/cni "/usr/lib/cni/$1" <<<"$3"
+}
+
+ipam() { echo '"ipam": {"type": "host-local", "dataDir": "'"$T"'/ipam", "ranges": [[{"subnet": "10.66.0.0/24"}],
+    [{"subnet": "fd66::/64"}]], "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]}'; }
+
+@test "CNI: bridge, ptp, macvlan" {
+    [ -x /usr/lib/cni/bridge ] || skip 'no plug-ins'
+    local conf before plugin
+    ip -n "$POD_NS" link set lo up
+    ip -n "$FAR_NS" link add under type veth peer name under2
+    ip -n "$FAR_NS" link set under up
+    ip -n "$FAR_NS" link set under2 up
+    for plugin in bridge ptp macvlan; do
+        case $plugin in
+        bridge) conf='"type": "bridge", "bridge": "cni0", "isGateway": true,' ;;
+        ptp) conf='"type": "ptp",' ;;
+        macvlan) conf='"type": "macvlan", "master": "under",' ;;
+        esac
+        conf="{\"cniVersion\": \"0.4.0\", \"name\": \"test\", $conf $(ipam)}"
+        cni $plugin ADD "$conf" >"$T/cni.log" || fail "$plugin: $(cat "$T/cni.log")"
+        before=$(found)
+        up
+        assert_alike
+        case $plugin in
+        macvlan) ip -n "$FAR_NS" addr add 10.66.0.1/24 dev under2 ;;
+        esac
+        inside ping -c 2 -W 5 10.66.0.1
+        rt delete --force "$ID"
+        assert_same_text "$plugin: the namespace" "$before" "$(found)"
+        cni $plugin DEL "$conf"
+        # CRI-O takes the network away before it stops the pod.
+        [ $plugin = macvlan ] || ip -n "$FAR_NS" link del cni0 2>/dev/null || true
+    done
+}
+
+@test "CNI: the network is taken away before the pod is stopped" {
+    [ -x /usr/lib/cni/bridge ] || skip 'no plug-ins'
+    local conf
+    ip -n "$POD_NS" link set lo up
+    conf="{\"cniVersion\": \"0.4.0\", \"name\": \"test\", \"type\": \"bridge\", \"bridge\": \"cni0\", $(ipam)}"
+    cni bridge ADD "$conf" >"$T/cni.log"
+    up
+    cni bridge DEL "$conf"
+    ip netns del "$POD_NS"
+    run -0 rt kill "$ID" KILL
+    run -0 rt delete --force "$ID"
+    assert_same_snap
+}
