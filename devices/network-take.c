@@ -114,6 +114,17 @@ static const SvNetDevice *find_tap(const GPtrArray *devices, const SvTakeLink *t
     return device != NULL && g_strcmp0(device->kind, "tun") == 0 ? device : NULL;
 }
 
+/* The first qdisc of a link without a queue gives it one; plug-ins make such links. */
+static gboolean restore_queue_length(SvNetlink *nl, const SvNetDevice *link, GError **error)
+{
+    const struct ifinfomsg info = {.ifi_index = link->index};
+    if (link->link->queue_length != 0)
+        return TRUE;
+    GByteArray *msg = sv_nl_new(RTM_NEWLINK, 0, &info, sizeof info);
+    sv_nl_put_u32(msg, IFLA_TXQLEN, 0);
+    return request(nl, msg, NULL, error);
+}
+
 static gboolean join(SvNetlink *nl, const SvTakeLink *take, gboolean *made_qdisc, GError **error)
 {
     g_autoptr(GPtrArray) devices = sv_net_devices_read(nl, error);
@@ -121,14 +132,16 @@ static gboolean join(SvNetlink *nl, const SvTakeLink *take, gboolean *made_qdisc
     if (devices == NULL)
         return FALSE;
     const SvNetDevice *tap = find_tap(devices, take);
-    if (tap == NULL || sv_net_device_at(devices, take->index) == NULL) {
+    const SvNetDevice *link = sv_net_device_at(devices, take->index);
+    if (tap == NULL || link == NULL) {
         g_set_error(error, SV_NET_ERROR, SV_ERR_NOT_FOUND, "%s is not in the namespace any more",
             tap == NULL ? take->tap : "the link");
         return FALSE;
     }
     return set_up_tap(nl, tap->index, take, error) &&
         sv_tc_redirect(nl, tap->index, take->index, &made, error) &&
-        sv_tc_redirect(nl, take->index, tap->index, made_qdisc, error);
+        sv_tc_redirect(nl, take->index, tap->index, made_qdisc, error) &&
+        restore_queue_length(nl, link, error);
 }
 
 gboolean sv_link_take(int netns_fd, const SvTakeLink *take, gboolean *made_qdisc, GError **error)

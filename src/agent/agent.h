@@ -33,6 +33,7 @@ typedef struct {
 
     gboolean greeted; /* Hello was answered in this session */
     guint32 next_stream; /* even: requests of the agent */
+    GHashTable *forwards; /* handle -> SvForward, owned; NULL: none yet */
     GHashTable *unanswered; /* stream -> event in this session */
 
     gboolean started; /* all of the start is done */

@@ -4,6 +4,7 @@
 #include "rpc/message.h"
 #include <errno.h>
 #include <glib-unix.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* The host keeps at most one window unacknowledged; twice that is a host that does not count. */
@@ -25,7 +26,13 @@ static void close_fd(SvInput *input)
         g_source_remove(input->source);
         input->source = 0;
     }
+    if (input->fd < 0)
+        return;
+    if (input->socket)
+        shutdown(input->fd, SHUT_WR);
     sv_fd_clear(&input->fd);
+    if (input->closed)
+        input->closed(input->user_data);
 }
 
 static void set_broken(SvInput *input)
@@ -111,6 +118,7 @@ void sv_input_free(SvInput *input)
 {
     if (!input)
         return;
+    input->closed = NULL;
     close_fd(input);
     sv_ring_clear(&input->ring);
     g_free(input);

@@ -15,6 +15,9 @@ typedef struct {
     guint source;
     gboolean watch_out;
     gboolean terminal; /* end of file is not passed on, a terminal has none */
+    gboolean socket; /* whose other direction goes on after the end of file */
+    void (*closed)(gpointer user_data); /* nothing is written any more; nullable */
+    gpointer user_data;
     SvRing ring; /* received and not yet written */
     gboolean eof;
     gboolean broken; /* the workload does not read any more */

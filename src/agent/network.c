@@ -27,17 +27,17 @@ gboolean sv_network_reread_devices(SvNetWork *work, GError **error)
     return work->devices != NULL;
 }
 
-static gboolean apply_sysctls(SvNetWork *work, GError **error)
+/* The guest's kernel may not know all of the host's. */
+static void apply_sysctls(SvNetWork *work)
 {
     const SvNetRequest *wanted = work->wanted;
-    GError *local = NULL;
 
-    if (work->before || sv_setup_sysctls(wanted->sysctls, wanted->n_sysctls, &local))
-        return TRUE;
-    /* The guest's kernel may not know all of the host's. */
-    g_ptr_array_add(work->warnings, g_strdup(local->message));
-    g_error_free(local);
-    return TRUE;
+    for (gsize i = 0; !work->before && i < wanted->n_sysctls; i++) {
+        g_autoptr(GError) error = NULL;
+
+        if (!sv_setup_sysctls(wanted->sysctls + i, 1, &error))
+            g_ptr_array_add(work->warnings, g_strdup(error->message));
+    }
 }
 
 static gboolean is_still_wanted(const SvNetLink *link, gpointer user_data)
@@ -52,8 +52,9 @@ gboolean sv_network_apply(SvNetlink *nl, const SvNetRequest *wanted, const SvNet
     g_autoptr(SvNetRequest) lasting =
         before ? sv_net_request_restrict(before, is_still_wanted, (gpointer)wanted) : NULL;
     SvNetWork work = {nl, wanted, before, warnings, NULL};
-    gboolean ok = apply_sysctls(&work, error) && sv_network_apply_links(&work, error);
 
+    apply_sysctls(&work);
+    gboolean ok = sv_network_apply_links(&work, error);
     work.before = lasting;
     ok = ok && sv_network_apply_items(&work, error) && sv_network_settle_links(&work, error);
     g_clear_pointer(&work.devices, g_ptr_array_unref);

@@ -4,6 +4,7 @@
 #include "agent/block.h"
 #include "agent/container.h"
 #include "agent/event.h"
+#include "agent/forward.h"
 #include "agent/hotplug.h"
 #include "agent/late.h"
 #include "agent/network.h"
@@ -214,6 +215,7 @@ static const Method methods[] = {
     {"Ps", &sandvirt__v1__ps_request__descriptor, sv_container_ps, FALSE},
     {"Online", &sandvirt__v1__online_request__descriptor, sv_hotplug_online, TRUE},
     {"ConfigureNetwork", &sandvirt__v1__network_request__descriptor, sv_network_configure, TRUE},
+    {"Forward", &sandvirt__v1__forward_request__descriptor, sv_forward_connect, FALSE},
     {"Time", &sandvirt__v1__time_request__descriptor, set_time, FALSE},
     {"Shutdown", &sandvirt__v1__shutdown_request__descriptor, shut_down, FALSE},
 };
@@ -256,6 +258,7 @@ static void on_synced(const guint8 *random, gsize len, gpointer user_data)
     sv_setup_random(random, len);
     agent->greeted = FALSE;
     sv_event_reset(agent);
+    sv_forward_reset(agent);
     g_hash_table_iter_init(&iter, agent->processes);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         sv_process_reset(value);
@@ -286,6 +289,8 @@ static void on_frame(const SvFrame *frame, gpointer user_data)
             sv_process_take_data(process, frame);
         else if (process)
             sv_process_take_ack(process, frame);
+        else
+            sv_forward_frame(agent, frame);
         break;
     }
 }

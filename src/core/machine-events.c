@@ -137,6 +137,8 @@ static void set_suspended(SvSandbox *sandbox, gboolean suspended)
         sv_agent_call(
             sandbox->agent, "Time", &message.base, NULL, sandbox->config->agent_ms, NULL, NULL);
     }
+    if (!suspended)
+        sv_pod_network_look(sandbox);
     each_container(sandbox, sv_container_update_paused);
 }
 

@@ -24,9 +24,13 @@ static void job_free(gpointer data)
     sv_fd_close(work->netns_fd);
     sv_link_record_free(work->link);
     g_free(work->tap_alias);
+    g_free(work->forward_error);
+    sv_fd_close(work->listeners[0]);
+    sv_fd_close(work->listeners[1]);
     sv_net_state_free(work->state);
     sv_netlink_free(work->events);
     g_clear_pointer(&work->foreign, g_hash_table_unref);
+    g_clear_pointer(&work->sysctls, g_ptr_array_unref);
     g_free(job);
 }
 
@@ -50,7 +54,7 @@ static gboolean read_namespace(SvNetworkWork *work, GError **error)
     g_autoptr(SvNetlink) nl = sv_netlink_new_in(work->netns_fd, NETLINK_ROUTE, error);
     if (!nl)
         return FALSE;
-    if (work->watch) {
+    if (work->ask.watch) {
         work->events = sv_netlink_new_in(work->netns_fd, NETLINK_ROUTE, error);
         if (!work->events)
             return FALSE;
@@ -58,10 +62,25 @@ static gboolean read_namespace(SvNetworkWork *work, GError **error)
             if (!sv_netlink_join(work->events, groups[i], error))
                 return FALSE;
     }
+    if (work->ask.settings) {
+        work->sysctls = sv_net_sysctls_changed(work->netns_fd, error);
+        if (!work->sysctls)
+            return FALSE;
+    }
+    if (work->ask.forward) {
+        g_autoptr(GError) local = NULL;
+        if (!sv_localhost_catch(work->netns_fd, work->listeners, &local))
+            work->forward_error = g_strdup(local->message);
+    }
     work->netns_id = sv_network_id(nl, work->netns_fd);
     work->foreign = g_hash_table_new(NULL, NULL);
     work->state = sv_net_state_read(nl, error);
     return work->state != NULL && sv_tc_foreign(nl, work->foreign, error);
+}
+
+static gboolean clear(SvNetworkWork *work, GError **error)
+{
+    return sv_localhost_release(work->netns_fd, error);
 }
 
 static SvTakeLink take_of(const SvNetworkWork *work)
@@ -115,6 +134,7 @@ static void start(
     g_return_if_fail(network->job == NULL);
     network->job = job;
     job->network = network;
+    job->work.listeners[0] = job->work.listeners[1] = -1;
     job->work.netns_fd = fcntl(network->netns_fd, F_DUPFD_CLOEXEC, 3);
     job->func = func;
     job->done = done;
@@ -124,11 +144,16 @@ static void start(
     g_task_run_in_thread(task, run);
 }
 
+void sv_network_job_clear(SvPodNetwork *network, SvNetworkDone done, gpointer user_data)
+{
+    start(network, g_new0(SvNetworkJob, 1), clear, done, user_data);
+}
+
 void sv_network_job_read(
-    SvPodNetwork *network, gboolean watch, SvNetworkDone done, gpointer user_data)
+    SvPodNetwork *network, const SvNetworkAsk *ask, SvNetworkDone done, gpointer user_data)
 {
     SvNetworkJob *job = g_new0(SvNetworkJob, 1);
-    job->work.watch = watch;
+    job->work.ask = *ask;
     start(network, job, read_namespace, done, user_data);
 }
 

@@ -2,9 +2,12 @@
 /* The pod's network: its namespace on the host, whose links the machine has. */
 #pragma once
 
+#include "core/forward.h"
 #include "core/sandbox-priv.h"
+#include "devices/network-localhost.h"
 #include "devices/network-take.h"
 #include "devices/network-tc.h"
+#include "netns/sysctl.h"
 
 G_BEGIN_DECLS
 
@@ -22,28 +25,40 @@ struct SvPodNetwork {
     guint release_next; /* number of the link that is given back next */
     SvNetworkSync *sync; /* at work; nullable */
     SvNetworkJob *job; /* in a thread; nullable */
+    GPtrArray *sysctls; /* that differ from a new namespace's; NULL: not known yet */
     GBytes *sent; /* what the guest has, packed; nullable */
     GHashTable *told; /* warnings that were given */
     GHashTable *waits; /* calls that are out, owned */
     SvNetlink *events; /* tells of changes; nullable */
     guint events_source, settle_timer;
     gboolean changed; /* while a sync was at work */
+    SvForwarding *forwarding; /* of connections to localhost; nullable */
+    gboolean no_forwarding; /* it was tried in vain */
 };
 
 /* ---- network-job.c: what may wait for the kernel's network lock is done in a thread */
 
+/* What is done beside reading the namespace. */
+typedef struct {
+    gboolean watch; /* a socket for events is opened, before */
+    gboolean forward; /* connections to localhost are caught */
+    gboolean settings; /* the sysctls are read too */
+} SvNetworkAsk;
 typedef struct {
     /* in */
     int netns_fd; /* a copy */
-    gboolean watch; /* open a socket for events, before the namespace is read */
+    SvNetworkAsk ask;
     SvLinkRecord *link; /* of take and give back, a copy */
     char *tap_alias;
     guint mtu;
     /* out */
     SvNetState *state;
+    GPtrArray *sysctls;
     GHashTable *foreign; /* indexes of links with an ingress qdisc of somebody else */
     guint64 netns_id;
     SvNetlink *events;
+    int listeners[2]; /* -1: none */
+    char *forward_error; /* nullable */
     gboolean made_qdisc;
 } SvNetworkWork;
 /* @work is borrowed: what is stolen from it is the caller's. The error is borrowed too. */
@@ -52,11 +67,13 @@ typedef void (*SvNetworkDone)(
 
 /* One at a time. @done is not called any more after the network is freed. */
 void sv_network_job_read(
-    SvPodNetwork *network, gboolean watch, SvNetworkDone done, gpointer user_data);
+    SvPodNetwork *network, const SvNetworkAsk *ask, SvNetworkDone done, gpointer user_data);
 void sv_network_job_take(SvPodNetwork *network, const SvLinkRecord *link, guint mtu,
     SvNetworkDone done, gpointer user_data);
 void sv_network_job_give_back(
     SvPodNetwork *network, const SvLinkRecord *link, SvNetworkDone done, gpointer user_data);
+/* Connections to localhost are no more caught. */
+void sv_network_job_clear(SvPodNetwork *network, SvNetworkDone done, gpointer user_data);
 void sv_network_job_forget(SvPodNetwork *network);
 /* What tells a namespace from all others of this boot. */
 guint64 sv_network_id(const SvNetlink *nl, int netns_fd);
@@ -90,5 +107,7 @@ void sv_network_synced(SvPodNetwork *network, const GError *error);
 void sv_pod_network_go_on(SvPodNetwork *network);
 /* From now on changes of the namespace are followed. Takes @events. */
 void sv_pod_network_watch(SvPodNetwork *network, SvNetlink *events);
+/* Connections that come to @listeners (taken) are forwarded. */
+void sv_pod_network_forward(SvPodNetwork *network, int listeners[2]);
 
 G_END_DECLS

@@ -215,6 +215,8 @@ static void configure(SvPodNetwork *network)
     sync->request = sv_net_request_restrict(whole, is_present, NULL);
     sv_net_request_free(whole);
     sync->request->timeout_ms = sandbox->config->device_ms;
+    if (network->sysctls)
+        sv_net_request_set_sysctls(sync->request, network->sysctls);
     g_autoptr(GBytes) packed = sv_net_pack(&sync->request->base);
     if (network->sent && g_bytes_equal(network->sent, packed)) {
         drop_all(network);
@@ -315,10 +317,19 @@ static void attach_next(SvPodNetwork *network)
 
 /* ---- reading */
 
-static void watch(SvPodNetwork *network, SvNetworkWork *work)
+static void take_work(SvPodNetwork *network, SvNetworkWork *work)
 {
     if (work->events && !network->events)
         sv_pod_network_watch(network, g_steal_pointer(&work->events));
+    if (work->sysctls && !network->sysctls)
+        network->sysctls = g_steal_pointer(&work->sysctls);
+    if (work->forward_error) {
+        network->no_forwarding = TRUE;
+        g_warning("sandbox %s: connections to localhost are not forwarded: %s",
+            network->sandbox->paths->sandbox, work->forward_error);
+    } else if (work->ask.forward && !network->forwarding) {
+        sv_pod_network_forward(network, work->listeners);
+    }
 }
 
 /* Once for each link. */
@@ -368,7 +379,7 @@ static void on_read(
         sv_pod_network_go_on(network);
         return;
     }
-    watch(network, work);
+    take_work(network, work);
     sync->state = g_steal_pointer(&work->state);
     if (!failure &&
         sv_network_plan(&sync->plan, sync->state, work->foreign, sandbox->record,
@@ -393,6 +404,9 @@ void sv_network_sync_start(SvPodNetwork *network, gboolean first)
     sync->drop = g_ptr_array_new();
     network->sync = sync;
     network->changed = FALSE;
-    gboolean events = network->sandbox->config->follow_changes && !network->events;
-    sv_network_job_read(network, events, on_read, NULL);
+    const SvConfig *config = network->sandbox->config;
+    SvNetworkAsk ask = {.watch = config->follow_changes && !network->events,
+        .forward = config->forward_localhost && !network->forwarding && !network->no_forwarding,
+        .settings = !network->sysctls};
+    sv_network_job_read(network, &ask, on_read, NULL);
 }

@@ -32,6 +32,8 @@ static void stop_watching(SvPodNetwork *network)
         g_source_remove(network->settle_timer);
     network->events_source = network->settle_timer = 0;
     g_clear_pointer(&network->events, sv_netlink_free);
+    g_clear_pointer(&network->forwarding, sv_forwarding_free);
+    network->no_forwarding = FALSE;
 }
 
 void sv_pod_network_free(SvPodNetwork *network)
@@ -46,6 +48,7 @@ void sv_pod_network_free(SvPodNetwork *network)
     g_hash_table_unref(network->told);
     g_hash_table_unref(network->waits);
     g_clear_pointer(&network->sent, g_bytes_unref);
+    g_clear_pointer(&network->sysctls, g_ptr_array_unref);
     g_free(network);
 }
 
@@ -137,7 +140,8 @@ static gboolean can_sync(const SvPodNetwork *network)
 {
     const SvSandbox *sandbox = network->sandbox;
     return network->netns_fd >= 0 && !network->of_host && sandbox->machine == SV_MACHINE_UP &&
-        sandbox->hv && sv_agent_is_ready(sandbox->agent) && !network->release_ticket;
+        sandbox->hv && sv_agent_is_ready(sandbox->agent) && !sandbox->record->suspended &&
+        !network->release_ticket;
 }
 
 void sv_network_synced(SvPodNetwork *network, const GError *error)
@@ -162,11 +166,18 @@ static gboolean on_settled(gpointer user_data)
     return G_SOURCE_REMOVE;
 }
 
+void sv_pod_network_look(SvSandbox *sandbox)
+{
+    SvPodNetwork *network = sandbox->network;
+    if (network->events && !network->settle_timer)
+        network->settle_timer = g_timeout_add(SETTLE_MS, on_settled, network);
+}
+
 static gboolean on_event(gint fd, GIOCondition condition, gpointer user_data)
 {
     SvPodNetwork *network = user_data;
-    if (sv_netlink_drain(network->events) && !network->settle_timer)
-        network->settle_timer = g_timeout_add(SETTLE_MS, on_settled, network);
+    if (sv_netlink_drain(network->events))
+        sv_pod_network_look(network->sandbox);
     return G_SOURCE_CONTINUE;
 }
 
@@ -174,6 +185,25 @@ void sv_pod_network_watch(SvPodNetwork *network, SvNetlink *events)
 {
     network->events = events;
     network->events_source = g_unix_fd_add(sv_netlink_fd(events), G_IO_IN, on_event, network);
+}
+
+static SvAgent *ready_agent(gpointer user_data)
+{
+    const SvPodNetwork *network = user_data;
+    SvAgent *agent = network->sandbox->agent;
+    return network->taken && sv_agent_is_ready(agent) ? agent : NULL;
+}
+
+void sv_pod_network_forward(SvPodNetwork *network, int listeners[2])
+{
+    network->forwarding = sv_forwarding_new(listeners, ready_agent, network);
+    listeners[0] = listeners[1] = -1;
+}
+
+void sv_pod_network_frame(SvSandbox *sandbox, const SvFrame *frame)
+{
+    if (sandbox->network->forwarding)
+        sv_forwarding_frame(sandbox->network->forwarding, frame);
 }
 
 void sv_pod_network_recover(SvSandbox *sandbox)
@@ -215,9 +245,26 @@ static void release_next(SvPodNetwork *network)
     network->release_ticket = 0;
     network->taken = network->of_host = FALSE;
     g_clear_pointer(&network->sent, g_bytes_unref);
+    g_clear_pointer(&network->sysctls, g_ptr_array_unref);
     g_hash_table_remove_all(network->told);
     sv_fd_clear(&network->netns_fd);
     sv_ticket_next(ticket);
+}
+
+static void on_cleared(
+    SvPodNetwork *network, SvNetworkWork *work, const GError *error, gpointer user_data)
+{
+    if (error)
+        g_warning("sandbox %s: ignoring: %s", network->sandbox->paths->sandbox, error->message);
+    release_next(network);
+}
+
+static void release_begin(SvPodNetwork *network)
+{
+    if (network->netns_fd >= 0 && !network->of_host)
+        sv_network_job_clear(network, on_cleared, NULL);
+    else
+        release_next(network);
 }
 
 void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket)
@@ -230,13 +277,13 @@ void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket)
     if (network->netns_fd < 0 && sandbox->record)
         find_again(network);
     if (!network->job)
-        release_next(network);
+        release_begin(network);
 }
 
 void sv_pod_network_go_on(SvPodNetwork *network)
 {
     if (network->release_ticket)
-        release_next(network);
+        release_begin(network);
     else if (network->tickets->len > 0 && !network->sync)
         sv_network_sync_start(network, TRUE);
 }

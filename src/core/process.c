@@ -243,6 +243,10 @@ void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_
     const guint8 *data;
     gsize len;
     guint stream = frame->flags & SV_STREAM_MASK;
+    if (frame->stream & SV_FORWARD_HANDLE) {
+        sv_pod_network_frame(sandbox, frame);
+        return;
+    }
     if (!process || !process->shim)
         return; /* of a process that has ended, or the agent repeats it after the shim's Attach */
     gboolean valid = sv_frame_parse_offset(frame, &offset, &data, &len);

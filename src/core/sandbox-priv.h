@@ -202,8 +202,12 @@ void sv_pod_network_free(SvPodNetwork *network);
 gboolean sv_pod_network_enter(SvSandbox *sandbox, const SvContainer *container, GError **error);
 /* Ends by ticket: the machine has the links of the namespace. */
 void sv_pod_network_want(SvSandbox *sandbox, guint64 ticket);
+/* Looks whether anything has changed: the machine was suspended. */
+void sv_pod_network_look(SvSandbox *sandbox);
 /* Of a former monitor; the machine is up. */
 void sv_pod_network_recover(SvSandbox *sandbox);
+/* From the guest, of a forwarded connection. */
+void sv_pod_network_frame(SvSandbox *sandbox, const SvFrame *frame);
 /* Ends by ticket: the namespace is as it was found, or gone. The machine has ended. */
 void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket);
 

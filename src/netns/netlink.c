@@ -176,12 +176,8 @@ void sv_nl_end(GByteArray *msg, gsize begun)
 
 /* ---- asking */
 
-static gboolean send_message(SvNetlink *nl, GByteArray *msg, GError **error)
+static gboolean send_bytes(SvNetlink *nl, const GByteArray *msg, GError **error)
 {
-    struct nlmsghdr *head = (struct nlmsghdr *)(gpointer)msg->data;
-
-    head->nlmsg_len = msg->len;
-    head->nlmsg_seq = ++nl->sequence;
     while (send(nl->fd, msg->data, msg->len, 0) < 0) {
         if (errno == EINTR)
             continue;
@@ -189,6 +185,15 @@ static gboolean send_message(SvNetlink *nl, GByteArray *msg, GError **error)
         return FALSE;
     }
     return TRUE;
+}
+
+static gboolean send_message(SvNetlink *nl, GByteArray *msg, GError **error)
+{
+    struct nlmsghdr *head = (struct nlmsghdr *)(gpointer)msg->data;
+
+    head->nlmsg_len = msg->len;
+    head->nlmsg_seq = ++nl->sequence;
+    return send_bytes(nl, msg, error);
 }
 
 /* The kernel's own words, NULL when it has none. */
@@ -245,20 +250,22 @@ typedef struct {
     GError *error;
 } Reading;
 
-static void take_message(Reading *reading, const struct nlmsghdr *message)
+static void take_message(Reading *reading, const struct nlmsghdr *message, guint32 last)
 {
     if (message->nlmsg_flags & NLM_F_DUMP_INTR)
         reading->interrupted = TRUE;
     if (message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE) {
-        reading->done = TRUE;
-        check_answer(message, &reading->errsv, reading->error ? NULL : &reading->error);
+        gboolean ok =
+            check_answer(message, &reading->errsv, reading->error ? NULL : &reading->error);
+        reading->done = !ok || message->nlmsg_seq == last;
     } else if (message->nlmsg_type >= NLMSG_MIN_TYPE && reading->func && !reading->error) {
         /* The rest is read and dropped after a failure. */
         reading->func(message, reading->user_data, &reading->error);
     }
 }
 
-static gboolean read_answers(SvNetlink *nl, Reading *reading, GError **error)
+/* To requests from number @first to the one sent last, whose answer, or an error, is the end. */
+static gboolean read_answers(SvNetlink *nl, Reading *reading, guint32 first, GError **error)
 {
     while (!reading->done) {
         ssize_t n = receive(nl, error);
@@ -270,8 +277,8 @@ static gboolean read_answers(SvNetlink *nl, Reading *reading, GError **error)
         }
         for (const struct nlmsghdr *message = (gpointer)nl->buffer; NLMSG_OK(message, left);
              message = NLMSG_NEXT(message, left))
-            if (message->nlmsg_seq == nl->sequence && !reading->done)
-                take_message(reading, message);
+            if (message->nlmsg_seq - first <= nl->sequence - first && !reading->done)
+                take_message(reading, message, nl->sequence);
     }
     if (!reading->error)
         return TRUE;
@@ -282,8 +289,32 @@ static gboolean read_answers(SvNetlink *nl, Reading *reading, GError **error)
 gboolean sv_netlink_request(SvNetlink *nl, GByteArray *msg, int *errsv, GError **error)
 {
     Reading reading = {.func = NULL};
-    gboolean ok = send_message(nl, msg, error) && read_answers(nl, &reading, error);
+    gboolean ok = send_message(nl, msg, error) && read_answers(nl, &reading, nl->sequence, error);
 
+    if (errsv)
+        *errsv = ok ? 0 : reading.errsv ? reading.errsv : EIO;
+    return ok;
+}
+
+gboolean sv_netlink_batch(SvNetlink *nl, const GPtrArray *msgs, int *errsv, GError **error)
+{
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    guint32 first = nl->sequence + 1;
+    Reading reading = {.func = NULL};
+
+    for (guint i = 0; i < msgs->len; i++) {
+        GByteArray *msg = msgs->pdata[i];
+        struct nlmsghdr *head = (struct nlmsghdr *)(gpointer)msg->data;
+
+        head->nlmsg_len = msg->len;
+        head->nlmsg_seq = first + i;
+        if (i == 0 || i + 1 == msgs->len)
+            head->nlmsg_flags &= (guint16)~NLM_F_ACK;
+        g_byte_array_append(all, msg->data, msg->len);
+    }
+    nl->sequence = first + msgs->len - 2; /* whose answer comes last */
+    gboolean ok = send_bytes(nl, all, error) && read_answers(nl, &reading, first, error);
+    nl->sequence = first + msgs->len;
     if (errsv)
         *errsv = ok ? 0 : reading.errsv ? reading.errsv : EIO;
     return ok;
@@ -295,7 +326,7 @@ gboolean sv_netlink_dump(SvNetlink *nl, GByteArray *msg, SvNetlinkFunc func,
     for (guint i = 0; i < MAX_RESTARTS; i++) {
         Reading reading = {.func = func, .user_data = user_data};
 
-        if (!send_message(nl, msg, error) || !read_answers(nl, &reading, error))
+        if (!send_message(nl, msg, error) || !read_answers(nl, &reading, nl->sequence, error))
             return FALSE;
         if (!reading.interrupted || !restart)
             return TRUE;

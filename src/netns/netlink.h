@@ -45,6 +45,9 @@ void sv_nl_end(GByteArray *msg, gsize begun);
 /* Sends and waits for the kernel's word. @error has the code of errno and the kernel's own text;
  * *errsv (nullable) is that errno. Does not free @msg. */
 gboolean sv_netlink_request(SvNetlink *nl, GByteArray *msg, int *errsv, GError **error);
+/* Several at once, of which all or none are done (nfnetlink); the first and the last, which begin and end the batch,
+ * get no answer. */
+gboolean sv_netlink_batch(SvNetlink *nl, const GPtrArray *msgs, int *errsv, GError **error);
 /* The answers to a request with NLM_F_DUMP, or one answer without. @func returns FALSE to stop the whole
  * with @error set. When the kernel's tables changed meanwhile @restart (nullable) is called and
  * everything comes again. */

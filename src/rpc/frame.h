@@ -28,6 +28,9 @@ typedef enum {
     SV_FRAME_ACK = 4,
 } SvFrameType;
 
+/* Handles with this bit are connections forwarded to the guest's localhost, chosen by the host. */
+#define SV_FORWARD_HANDLE 0x80000000u
+
 /* flags of DATA and ACK */
 #define SV_STREAM_STDIN 0
 #define SV_STREAM_STDOUT 1

@@ -95,7 +95,7 @@ far() { ip netns exec "$FAR_NS" "$@"; }
 serve() {
     local log=$T/serve.$4
     if [ "$1" = far ]; then
-        far "$PAYLOAD" "${@:2}" >"$log" 2>&1 3>&- 4>&- &
+        ip netns exec "$FAR_NS" "$PAYLOAD" "${@:2}" >"$log" 2>&1 3>&- 4>&- &
         echo $! >>"$T/servers"
     else
         rt exec "$ID" payload "${@:2}" </dev/null >"$log" 2>&1 3>&- 4>&- &
@@ -130,7 +130,7 @@ assert_same_text() { # WHAT A B
 found() {
     wait_for 10 eval '! ip -n "$POD_NS" addr | grep -q tentative'
     # Counters and the lifetimes of what is limited go on.
-    ip -n "$POD_NS" -d addr | sed -E 's/ (valid|preferred)_lft [0-9]+sec//g'
+    ip -n "$POD_NS" -d addr | sed -E 's/ (valid|preferred)_lft [0-9]+sec//g; s/_timer +[0-9.]+//g'
     ip -n "$POD_NS" route show table all
     ip -n "$POD_NS" rule
     tc -n "$POD_NS" qdisc
@@ -350,7 +350,7 @@ END
     up
     kill -KILL "$(monitor_pid "$ID")"
     far busybox ping -c 2 -W 5 10.66.0.2
-    inside true
+    wait_for 10 inside true
     ip -n "$POD_NS" addr add 10.66.0.77/24 dev eth0
     wait_for 10 eval 'inside ip addr | grep 10.66.0.77'
     assert_alike
@@ -400,10 +400,10 @@ ip -n "$FAR_NS" link add far-eth0 type veth peer name eth0
 ip -n "$FAR_NS" link set eth0 netns \$pid
 ip -n "$FAR_NS" addr add 10.66.0.1/24 dev far-eth0
 ip -n "$FAR_NS" link set far-eth0 up
-in() { nsenter --net=/proc/\$pid/ns/net ip "\$@"; }
-in link set lo up
-in link set eth0 up
-in addr add 10.66.0.2/24 dev eth0
+inner() { nsenter --net=/proc/\$pid/ns/net ip "\$@"; }
+inner link set lo up
+inner link set eth0 up
+inner addr add 10.66.0.2/24 dev eth0
 END
     chmod +x "$T/hook"
     jqe "$T/b" '.hooks.createRuntime = [{path: $hook, env: ["PATH=/bin:/usr/bin:/sbin:/usr/sbin"]}]' --arg hook "$T/hook"
@@ -412,8 +412,8 @@ END
     far busybox ping -c 2 -W 5 10.66.0.2
     # a second container of the same pod is in the same network
     mkb "$T/c" ip addr
-    jqe "$T/c" '(.linux.namespaces[] | select(.type == "network")) |= del(.path)'
     member "$T/c" "$ID"
+    jqe "$T/c" '(.linux.namespaces[] | select(.type == "network")) |= del(.path)'
     new_id m
     run -0 rt run --bundle "$T/c" "$ID"
     assert_has "$output" 10.66.0.2
@@ -459,6 +459,78 @@ END
     sleep 1
     run inside ip addr
     [[ $output != *10.66.0.9* ]]
+}
+
+# ---------------------------------------------------------------- localhost
+
+here() { ip netns exec "$POD_NS" "$@"; } # in the pod's namespace on the host
+
+@test "localhost: a connection in the namespace reaches the guest's" {
+    local i sum big=$T/big pids
+    plain
+    up
+    serve inside tcp-serve 127.0.0.1 8080
+    serve inside tcp-serve ::1 8081
+    head -c 20000000 /dev/urandom >"$big"
+    sum=$(sha256sum <"$big")
+    # both ways at once, and the end of one way is not the end of the other
+    assert_eq "$(here "$PAYLOAD" tcp 127.0.0.1 8080 <"$big" | sha256sum)" "$sum" IPv4
+    assert_eq "$(here "$PAYLOAD" tcp ::1 8081 <"$big" | sha256sum)" "$sum" IPv6
+    # many
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        (head -c 500000 "$big" | here "$PAYLOAD" tcp 127.0.0.1 8080 | sha256sum >"$T/sum$i") 3>&- 4>&- &
+        pids[i]=$!
+    done
+    wait "${pids[@]}"
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        assert_eq "$(cat "$T/sum$i")" "$(head -c 500000 "$big" | sha256sum)" "connection $i"
+    done
+    # a reader that takes nothing stops its own connection, and nothing else
+    mkfifo "$T/fifo"
+    exec 9<>"$T/fifo" # which nobody reads
+    ip netns exec "$POD_NS" "$PAYLOAD" tcp 127.0.0.1 8080 </dev/zero >"$T/fifo" 2>/dev/null 3>&- 4>&- &
+    echo $! >>"$T/servers"
+    sleep 1
+    assert_eq "$(here "$PAYLOAD" tcp ::1 8081 <"$big" | sha256sum)" "$sum" 'beside a slow reader'
+    run -0 inside echo alive
+    assert_eq "$output" alive
+    # who listens here is the one
+    ip netns exec "$POD_NS" "$PAYLOAD" tcp-serve 127.0.0.1 8081 >"$T/serve.here" 3>&- 4>&- &
+    echo $! >>"$T/servers"
+    wait_for 10 grep -q listening "$T/serve.here"
+    assert_eq "$(echo mine | here "$PAYLOAD" tcp 127.0.0.1 8081)" mine
+    # nobody listens anywhere
+    run here "$PAYLOAD" tcp 127.0.0.1 9999 </dev/null
+    assert_status 1
+    # a monitor that is killed
+    kill -KILL "$(monitor_pid "$ID")"
+    wait_for 10 inside true
+    wait_for 10 eval '[ "$(echo again | here "$PAYLOAD" tcp 127.0.0.1 8080)" = again ]'
+    rt delete --force "$ID"
+    run here "$PAYLOAD" tcp 127.0.0.1 8080 </dev/null
+    assert_has "$output" refused
+}
+
+@test "localhost: not forwarded when the configuration says so" {
+    write_conf network.forward_localhost=false
+    plain
+    up
+    serve inside tcp-serve 127.0.0.1 8080
+    run here "$PAYLOAD" tcp 127.0.0.1 8080 </dev/null
+    assert_has "$output" refused
+}
+
+@test "settings of the namespace are those of the machine" {
+    plain
+    here sh -c 'echo 77 >/proc/sys/net/ipv4/ip_unprivileged_port_start
+        echo 1 >/proc/sys/net/ipv4/ip_forward
+        echo 0 >/proc/sys/net/ipv4/conf/eth0/accept_redirects
+        echo 600 >/proc/sys/net/ipv4/tcp_keepalive_time'
+    up
+    local name
+    for name in ip_unprivileged_port_start ip_forward tcp_keepalive_time conf/eth0/accept_redirects; do
+        assert_eq "$(inside cat "/proc/sys/net/ipv4/$name")" "$(here cat "/proc/sys/net/ipv4/$name")" "$name"
+    done
 }
 
 # ---------------------------------------------------------------- the plug-ins of the engines

@@ -3,12 +3,14 @@
 #include "agent/network.h"
 #include "in-netns.h"
 #include "netns/message.h"
+#include "netns/sysctl.h"
 #include <errno.h>
 #include <linux/if.h>
 #include <linux/if_addr.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static SvNetState *read_here(void)
 {
@@ -378,6 +380,47 @@ static void test_inside(void)
     g_assert_nonnull(error);
 }
 
+static void set_sysctl(const char *path, const char *value)
+{
+    g_auto(SvFd) fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(write(fd, value, strlen(value)), ==, (gssize)strlen(value));
+}
+
+static void test_sysctls(void)
+{
+    g_autoptr(GError) error = NULL;
+    if (!enter_new())
+        return;
+    g_auto(SvFd) fd = keep_current();
+    ip("link add eth0 address 02:00:00:00:00:01 type veth peer name peer0\n");
+    g_autoptr(GPtrArray) none = sv_net_sysctls_changed(fd, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(none->len, ==, 0);
+    set_sysctl("/proc/sys/net/ipv4/ip_unprivileged_port_start", "77");
+    set_sysctl("/proc/sys/net/ipv4/ip_forward", "1");
+    set_sysctl("/proc/sys/net/ipv4/conf/all/rp_filter", "2");
+    g_autoptr(SvNetRequest) wanted = request_here();
+    /* looked at from somewhere else */
+    g_assert_true(enter_new());
+    g_autoptr(GPtrArray) some = sv_net_sysctls_changed(fd, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_ptr_array_find_with_equal_func(
+        some, "net/ipv4/ip_unprivileged_port_start=77", g_str_equal, NULL));
+    g_assert_true(
+        g_ptr_array_find_with_equal_func(some, "net/ipv4/conf/all/rp_filter=2", g_str_equal, NULL));
+    sv_net_request_set_sysctls(wanted, some);
+    ip("link add eth9 address 02:00:00:00:00:01 type veth peer name peer0\n");
+    apply(wanted, NULL);
+    g_auto(SvFd) made = keep_current();
+    g_autoptr(GPtrArray) same = sv_net_sysctls_changed(made, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(same->len, ==, some->len);
+    for (guint i = 0; i < some->len; i++)
+        g_assert_true(g_ptr_array_find_with_equal_func(same, some->pdata[i], g_str_equal, NULL));
+}
+
 /* Errors carry the kernel's words. */
 static void test_refusal(void)
 {
@@ -408,6 +451,7 @@ int main(int argc, char **argv)
     g_test_add_func("/netns/ipv6-off", test_ipv6_off);
     g_test_add_func("/netns/missing-device", test_missing_device);
     g_test_add_func("/netns/inside", test_inside);
+    g_test_add_func("/netns/sysctls", test_sysctls);
     g_test_add_func("/netns/refusal", test_refusal);
     return g_test_run();
 }

@@ -60,7 +60,8 @@ static gboolean set_up(Fixture *f)
     f->host = keep_current();
     g_assert_true(enter_new());
     f->pod = keep_current();
-    ip("link set lo up\nlink add eth0 type veth peer name peer\nlink set eth0 mtu 1400 up\n");
+    ip("link set lo up\nlink add eth0 type veth peer name peer\nlink set eth0 mtu 1400 txqueuelen "
+       "0 up\n");
     return TRUE;
 }
 
@@ -174,6 +175,7 @@ static void test_take(void)
     g_autofree char *after = tc_of(f.pod, f.host);
     g_assert_cmpstr(after, ==, before);
     g_autoptr(SvNetState) left = read_pod(f.pod);
+    g_assert_cmpuint(sv_net_device_find(left->devices, "eth0")->link->queue_length, ==, 0);
     g_assert_null(sv_net_device_find(left->devices, TAP));
     /* twice is fine */
     give_back(&f, &link, made);
