@@ -5,7 +5,10 @@
 
 load lib
 
-setup_file() { suite_begin; }
+setup_file() {
+    export BATS_TEST_TIMEOUT=900 # it builds everything
+    suite_begin
+}
 teardown_file() { suite_end; }
 setup() { test_begin; }
 teardown() { test_end; }
