@@ -197,6 +197,16 @@ gboolean sv_sandbox_is_idle(const SvSandbox *sandbox)
     return sv_sandbox_live_containers(sandbox) == 0 && !has_shims(sandbox);
 }
 
+void sv_sandbox_clean_up(SvSandbox *sandbox)
+{
+    g_autoptr(GError) error = NULL;
+    if (sandbox->record || g_hash_table_size(sandbox->containers) > 0 ||
+        g_file_test(sandbox->paths->sandbox_file, G_FILE_TEST_EXISTS))
+        return;
+    if (!sv_file_remove_tree(sandbox->paths->state_dir, &error))
+        g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
+}
+
 static gboolean is_settled(const SvSandbox *sandbox)
 {
     GHashTableIter iter;

@@ -49,6 +49,8 @@ void sv_sandbox_free(SvSandbox *sandbox);
 void sv_sandbox_recover(SvSandbox *sandbox, SvDone done, gpointer user_data);
 /* TRUE when sv_sandbox_handlers.idle would be true now. */
 gboolean sv_sandbox_is_idle(const SvSandbox *sandbox);
+/* At the monitor's end, its lock still held: of a sandbox that is no more not even the lock's folder stays. */
+void sv_sandbox_clean_up(SvSandbox *sandbox);
 /* Answered when nothing is under way: recovery, starts, stops, ends. */
 void sv_sandbox_settle(SvSandbox *sandbox, SvDone done, gpointer user_data);
 const SvPaths *sv_sandbox_paths(const SvSandbox *sandbox);

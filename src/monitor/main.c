@@ -186,6 +186,7 @@ static gboolean run(Options *options, GError **error)
 
     if (monitor.first)
         g_source_remove(monitor.first);
+    sv_sandbox_clean_up(monitor.sandbox);
     sv_server_free(monitor.server);
     sv_sandbox_free(monitor.sandbox);
     g_main_loop_unref(monitor.loop);
