@@ -87,6 +87,35 @@ static int verb_flock(int argc, char **argv)
     return 0;
 }
 
+/* hold-lock FILE MARK: locks FILE, makes MARK, stays. */
+static int verb_hold_lock(int argc, char **argv)
+{
+    int fd = open(argv[0], O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX) < 0)
+        return failed(argv[0]);
+    int mark = open(argv[1], O_WRONLY | O_CREAT, 0600);
+    if (mark < 0 || write(mark, "held\n", 5) != 5)
+        return failed(argv[1]);
+    close(mark);
+    sleep(3600);
+    return 0;
+}
+
+/* try-lock FILE: says whether somebody else holds it. */
+static int verb_try_lock(int argc, char **argv)
+{
+    int fd = open(argv[0], O_RDWR);
+    if (fd < 0)
+        return failed(argv[0]);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        puts("locked twice");
+    else if (errno == EWOULDBLOCK)
+        puts("kept out");
+    else
+        return failed("flock");
+    return 0;
+}
+
 /* rename DIR: a file that is open keeps its content when another is renamed over it. */
 static int verb_rename(int argc, char **argv)
 {
@@ -303,6 +332,8 @@ int main(int argc, char **argv)
         {"now", 0, verb_now},
         {"mmap", 1, verb_mmap},
         {"flock", 1, verb_flock},
+        {"hold-lock", 2, verb_hold_lock},
+        {"try-lock", 1, verb_try_lock},
         {"rename", 1, verb_rename},
         {"line", 1, verb_line},
         {"stream", 1, verb_stream},
