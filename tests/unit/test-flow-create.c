@@ -229,6 +229,9 @@ static gboolean makes_sense(const Case *c)
 {
     if (c->second && c->point > AT_SHIM && c->point < AT_PRESTART)
         return FALSE; /* the machine is up */
+    /* each takes two seconds: that long QEMU's end is waited for */
+    if (c->deed >= DO_LOSE_CHANNEL && (c->late || c->second != (c->deed == DO_LOSE_QEMU)))
+        return FALSE;
     if (c->second && c->point == AT_NETWORK)
         return FALSE; /* it has it */
     if (c->point == AT_REGISTERED && c->deed == DO_KILL_SHIM)
