@@ -13,7 +13,7 @@ setup_file() {
     # No pause image is built or fetched.
     printf '[engine]\ninfra_image = "localhost/busybox:test"\ninfra_command = "sleep 1000000"\n' >"$WORK/containers.conf"
     export CONTAINERS_CONF=$WORK/containers.conf
-    tar -C "$BUNDLES/base" -c . | pm import - busybox:test >"$LOG/podman" 2>&1
+    tar -C "$BUNDLES/base" -c . | pm import --change 'ENV PATH=/bin:/usr/bin' --change 'CMD ["sleep", "1000000"]' - busybox:test >"$LOG/podman" 2>&1
 }
 teardown_file() {
     pm pod rm --all --force --time 0 >/dev/null 2>&1 || true
