@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Who uses a block device, for messages: the kernel's answer to O_EXCL decides. */
+#include <config.h>
+
+#include "devices/block-probe.h"
+
+#include "base/file.h"
+#include "base/mount.h"
+#include "base/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define SWAPS_MAX (64 * 1024)
+
+/* On the device itself or on a partition of it. */
+static gboolean is_on(const SvBlockInfo *info, guint major, guint minor)
+{
+    if (major == info->major && minor == info->minor)
+        return TRUE;
+    g_autofree char *link = g_strdup_printf("/sys/dev/block/%u:%u", major, minor);
+    g_autofree char *dir = realpath(link, NULL);
+    g_autofree char *parent = dir != NULL ? g_path_get_dirname(dir) : NULL;
+    g_autofree char *name = parent != NULL ? g_path_get_basename(parent) : NULL;
+    return g_strcmp0(name, info->name) == 0;
+}
+
+static char *find_mount(const SvBlockInfo *info, int pid)
+{
+    g_autoptr(GPtrArray) mounts = sv_mount_list(pid, NULL);
+    for (guint i = 0; mounts != NULL && i < mounts->len; i++) {
+        const SvMountInfo *mount = mounts->pdata[i];
+        if (mount->major == 0 || !is_on(info, mount->major, mount->minor))
+            continue;
+        g_autofree char *target = sv_printable(mount->target, 200);
+        return pid == 0 ? g_strdup_printf("mounted at \"%s\"", target)
+                        : g_strdup_printf("mounted at \"%s\" in the mount namespace of process %d",
+                              target, pid);
+    }
+    return NULL;
+}
+
+/* Each mount namespace once. */
+static char *find_mount_elsewhere(const SvBlockInfo *info)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    GDir *proc = g_dir_open("/proc", 0, NULL);
+    guint64 own = sv_process_ns_inode(0, "mnt");
+    char *found = NULL;
+    const char *name;
+    while (proc != NULL && found == NULL && (name = g_dir_read_name(proc)) != NULL) {
+        int pid = (int)g_ascii_strtoll(name, NULL, 10);
+        guint64 ns = pid > 0 ? sv_process_ns_inode(pid, "mnt") : 0;
+        if (ns != 0 && ns != own && g_hash_table_add(seen, g_memdup2(&ns, sizeof ns)))
+            found = find_mount(info, pid);
+    }
+    if (proc != NULL)
+        g_dir_close(proc);
+    return found;
+}
+
+static gboolean is_swap(const SvBlockInfo *info)
+{
+    g_autofree char *text = NULL;
+    if (!sv_file_read("/proc/swaps", SWAPS_MAX, &text, NULL, NULL))
+        return FALSE;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line != NULL; line++) {
+        struct stat st;
+        char *end = *line + strcspn(*line, " \t");
+        if (**line != '/')
+            continue;
+        *end = '\0';
+        g_autofree char *path = g_strcompress(*line); /* blanks are written as \040 */
+        if (stat(path, &st) == 0 && S_ISBLK(st.st_mode) &&
+            is_on(info, major(st.st_rdev), minor(st.st_rdev)))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* Device-mapper, md and the like that are built of it. */
+static char *find_holder(const SvBlockInfo *info)
+{
+    g_autofree char *path =
+        g_strdup_printf("/sys/dev/block/%u:%u/holders", info->major, info->minor);
+    GDir *dir = g_dir_open(path, 0, NULL);
+    const char *name = dir != NULL ? g_dir_read_name(dir) : NULL;
+    char *text = name != NULL ? g_strdup_printf("part of block device \"/dev/%s\"", name) : NULL;
+    if (dir != NULL)
+        g_dir_close(dir);
+    return text;
+}
+
+char *sv_block_user(const SvBlockInfo *info)
+{
+    char *text = find_mount(info, 0);
+    if (text == NULL)
+        text = find_holder(info);
+    if (text == NULL && is_swap(info))
+        text = g_strdup("in use as swap");
+    if (text == NULL)
+        text = find_mount_elsewhere(info);
+    return text != NULL ? text : g_strdup("in use");
+}
