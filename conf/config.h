@@ -45,6 +45,7 @@ typedef struct {
     /* [storage] */
     gboolean block_rootfs; /* true */
     gboolean block_volumes; /* false */
+    char **block_volume_paths; /* empty: the same for these alone */
     gboolean shareable; /* false */
     char *disk_cache, *disk_io; /* "none", "native" */
     gboolean discard; /* true */

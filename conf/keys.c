@@ -97,6 +97,8 @@ static const SvKey keys[] = {
         "machine as a disk. Otherwise it is shared through virtiofs."),
     BOOL("storage", block_volumes, "false",
         "The same for volumes: faster, but host and guest must not mount them both for writing."),
+    PATHS("storage", block_volume_paths,
+        "The same for these volumes, and those below these folders, alone."),
     BOOL("storage", shareable, "false", "Allow one disk in several machines."),
     STRING("storage", disk_cache, "none", cache_values, "Cache mode of disks."),
     STRING("storage", disk_io, "native", io_values,

@@ -3,16 +3,33 @@
 
 #include "devices/machine.h"
 
+void sv_metadata_disk_free(SvMetadataDisk *disk)
+{
+    if (disk == NULL)
+        return;
+    g_free(disk->alias);
+    g_free(disk->target);
+    g_free(disk->source);
+    g_free(disk->use);
+    g_free(disk);
+}
+
 SvMetadataContainer *sv_metadata_container_new(void)
 {
     SvMetadataContainer *container = g_new0(SvMetadataContainer, 1);
-    container->disks = g_ptr_array_new_with_free_func(g_free);
+    container->disks = g_ptr_array_new_with_free_func((GDestroyNotify)sv_metadata_disk_free);
     return container;
 }
 
-static gpointer copy_string(gconstpointer text, gpointer unused)
+static gpointer copy_disk(gconstpointer item, gpointer unused)
 {
-    return g_strdup(text);
+    const SvMetadataDisk *disk = item;
+    SvMetadataDisk *copy = g_new0(SvMetadataDisk, 1);
+    copy->alias = g_strdup(disk->alias);
+    copy->target = g_strdup(disk->target);
+    copy->source = g_strdup(disk->source);
+    copy->use = g_strdup(disk->use);
+    return copy;
 }
 
 static gpointer copy_container(gconstpointer item, gpointer unused)
@@ -23,9 +40,9 @@ static gpointer copy_container(gconstpointer item, gpointer unused)
     copy->bundle = g_strdup(container->bundle);
     copy->state = g_strdup(container->state);
     copy->cause = g_strdup(container->cause);
-    copy->disks = g_ptr_array_new_with_free_func(g_free);
+    copy->disks = g_ptr_array_new_with_free_func((GDestroyNotify)sv_metadata_disk_free);
     for (guint i = 0; container->disks != NULL && i < container->disks->len; i++)
-        g_ptr_array_add(copy->disks, copy_string(container->disks->pdata[i], NULL));
+        g_ptr_array_add(copy->disks, copy_disk(container->disks->pdata[i], NULL));
     return copy;
 }
 

@@ -13,11 +13,18 @@ typedef enum { SV_ACCEL_TCG, SV_ACCEL_KVM } SvAccel;
 /* Our metadata element (namespace SV_METADATA_NS), kept live. */
 #define SV_METADATA_NS "https://sandvirt.org/xmlns/domain/1.0"
 typedef struct {
+    char *alias;
+    char *target; /* "vda"; nullable, as the others */
+    char *source; /* on the host */
+    char *use; /* "rootfs", "device", "volume" */
+} SvMetadataDisk;
+void sv_metadata_disk_free(SvMetadataDisk *disk);
+typedef struct {
     char *id;
     char *bundle;
     char *state; /* "creating" ... "stopped" */
     char *cause; /* nullable */
-    GPtrArray *disks; /* of char* "alias" */
+    GPtrArray *disks; /* of SvMetadataDisk */
 } SvMetadataContainer;
 typedef struct {
     char *root; /* real path */

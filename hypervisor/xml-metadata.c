@@ -12,8 +12,14 @@ static void add_container(xmlNodePtr sandbox, const SvMetadataContainer *contain
     sv_xml_set_foreign(node, "state", container->state);
     sv_xml_set_foreign(node, "bundle", container->bundle);
     sv_xml_set_foreign(node, "cause", container->cause);
-    for (guint i = 0; container->disks != NULL && i < container->disks->len; i++)
-        sv_xml_set_foreign(sv_xml_add(node, "disk"), "alias", container->disks->pdata[i]);
+    for (guint i = 0; container->disks != NULL && i < container->disks->len; i++) {
+        const SvMetadataDisk *disk = container->disks->pdata[i];
+        xmlNodePtr item = sv_xml_add(node, "disk");
+        sv_xml_set_foreign(item, "alias", disk->alias);
+        sv_xml_set_foreign(item, "target", disk->target);
+        sv_xml_set_foreign(item, "use", disk->use);
+        sv_xml_set_foreign(item, "source", disk->source);
+    }
 }
 
 void sv_xml_fill_metadata(xmlNodePtr sandbox, const SvMetadata *metadata)

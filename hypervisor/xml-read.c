@@ -99,8 +99,14 @@ static SvMetadataContainer *read_container(xmlNodePtr node, guint *items)
     container->cause = get_attribute(node, "cause");
     for (xmlNodePtr child = node->children; child != NULL; child = child->next) {
         char *alias = is_element(child, "disk") ? get_attribute(child, "alias") : NULL;
-        if (alias != NULL && (*items)++ < SV_XML_MAX_ITEMS)
-            g_ptr_array_add(container->disks, g_steal_pointer(&alias));
+        if (alias != NULL && (*items)++ < SV_XML_MAX_ITEMS) {
+            SvMetadataDisk *disk = g_new0(SvMetadataDisk, 1);
+            disk->alias = g_steal_pointer(&alias);
+            disk->target = get_attribute(child, "target");
+            disk->use = get_attribute(child, "use");
+            disk->source = get_attribute(child, "source");
+            g_ptr_array_add(container->disks, disk);
+        }
         g_free(alias);
     }
     return container;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Create: from CREATING to READY, and back over every step when one fails. */
 #include "core/pod-cgroup.h"
+#include "core/disks.h"
 #include "core/sandbox-priv.h"
 #include "core/timeline-write.h"
 
@@ -11,6 +12,89 @@
 #include <unistd.h>
 
 #define SHIM_ATTACH_MS 10000
+
+/* ---- disks: what is asked for is looked at, named and claimed before anything is made of it */
+
+static gboolean claim_disks(SvContainer *container, GError **error)
+{
+    GPtrArray *disks = container->record->disks;
+    if (!sv_disks_plan(container, error))
+        return FALSE;
+    if (!disks->len)
+        return TRUE;
+    for (guint i = 0; i < disks->len; i++)
+        if (!sv_disk_name(container, disks->pdata[i], error))
+            return FALSE;
+    if (!sv_sandbox_save(container->sandbox, error) || !sv_container_save(container, error))
+        return FALSE;
+    for (guint i = 0; i < disks->len; i++)
+        if (!sv_disk_claim(container, disks->pdata[i], error))
+            return FALSE;
+    return TRUE;
+}
+
+static void step_disks(SvSequence *seq, gpointer user_data)
+{
+    GError *error = NULL;
+    if (claim_disks(user_data, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
+static void undo_disks(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GPtrArray *disks = container->record->disks;
+    for (guint i = 0; i < disks->len; i++)
+        sv_disk_unclaim(container->sandbox, disks->pdata[i]);
+    g_ptr_array_set_size(disks, 0);
+    sv_sequence_next(seq);
+}
+
+static void step_host_mounts(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    const SvDiskRecord *root = sv_disks_rootfs(container);
+    g_autoptr(GError) error = NULL;
+    /* the last moment; where the host cannot write either, the guest's runtime tells of what it lacks */
+    if (root && root->read_only && !sv_container_make_mount_points(container, &error))
+        g_info("container %s: ignoring: %s", container->record->id, error->message);
+    sv_disks_take_mounts(user_data, sv_sequence_ticket(seq));
+}
+
+static void on_undone(const GError *error, gpointer user_data)
+{
+    guint64 *ticket = user_data;
+    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
+    g_free(ticket);
+}
+
+static void undo_host_mounts(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    guint64 ticket = sv_sequence_ticket(seq);
+    GPtrArray *disks = container->record->disks;
+    for (guint i = 0; i < disks->len; i++)
+        sv_disk_unclaim(container->sandbox, disks->pdata[i]);
+    sv_disks_restore_mounts(container, TRUE, on_undone, g_memdup2(&ticket, sizeof ticket));
+}
+
+static void step_plug(SvSequence *seq, gpointer user_data)
+{
+    sv_disks_plug(user_data, sv_sequence_ticket(seq));
+}
+
+static void undo_plug(SvSequence *seq, gpointer user_data)
+{
+    guint64 ticket = sv_sequence_ticket(seq);
+    sv_disks_unplug(user_data, NULL, on_undone, g_memdup2(&ticket, sizeof ticket));
+}
+
+static void step_disks_in_guest(SvSequence *seq, gpointer user_data)
+{
+    sv_disks_await(user_data, sv_sequence_ticket(seq));
+}
 
 /* ---- shim: it has connected; its network namespace is the pod's */
 
@@ -248,7 +332,11 @@ static void on_guest_created(const ProtobufCMessage *reply, const GError *error,
         sv_container_set_guest_pid(
             init->container, ((const Sandvirt__V1__CreateResponse *)reply)->pid);
     }
-    on_step_answer(reply, error, user_data);
+    SvProcess *failed = error
+        ? g_hash_table_lookup(step->sandbox->processes, GUINT_TO_POINTER(step->handle))
+        : NULL;
+    g_autoptr(GError) explained = failed ? sv_disks_explain(failed->container, error) : NULL;
+    on_step_answer(reply, explained ? explained : error, user_data);
 }
 
 static void step_guest(SvSequence *seq, gpointer user_data)
@@ -292,6 +380,8 @@ static void step_guest(SvSequence *seq, gpointer user_data)
     message.net_sysctls = refs;
     message.n_net_sysctls = sysctls->len;
 
+    g_autoptr(GPtrArray) mounts =
+        sv_disks_fill_create(container, sandbox->config->device_ms, &message);
     container->in_guest = TRUE;
     init->in_guest = TRUE;
     sv_agent_call(sandbox->agent, "Create", &message.base,
@@ -328,13 +418,16 @@ static void step_root(SvSequence *seq, gpointer user_data)
         sv_sequence_fail(seq, error);
         return;
     }
-    g_auto(SvFd) tree =
-        sv_share_clone(container->sandbox->paths, container->record->index, "rootfs", &error);
-    if (tree < 0) {
+    Sandvirt__V1__RootRequest message = SANDVIRT__V1__ROOT_REQUEST__INIT;
+    g_auto(SvFd) tree = -1;
+    message.empty = sv_disks_rootfs(container) != NULL;
+    if (!message.empty)
+        tree =
+            sv_share_clone(container->sandbox->paths, container->record->index, "rootfs", &error);
+    if (error) {
         sv_sequence_fail(seq, error);
         return;
     }
-    Sandvirt__V1__RootRequest message = SANDVIRT__V1__ROOT_REQUEST__INIT;
     sv_conn_call(container->init->shim, SV_SERVICE_SHIM, "Root", &message.base, NULL,
         SHIM_ATTACH_MS, tree, on_step_answer, step_new(container, seq));
 }
@@ -361,12 +454,16 @@ static void step_ready(SvSequence *seq, gpointer user_data)
 
 static const SvStep create_steps[] = {
     {"cgroup", step_cgroup, undo_cgroup, 0},
+    {"disks", step_disks, undo_disks, 0},
     {"shim", step_shim, undo_shim, SHIM_ATTACH_MS},
     {"machine", step_machine, NULL, 0},
     {"grow", step_grow, NULL, 0},
     {"prestart hooks", step_prestart, NULL, 0},
     {"createRuntime hooks", step_create_runtime, NULL, 0},
     {"network", step_network, NULL, 0},
+    {"host mounts of disks", step_host_mounts, undo_host_mounts, 0},
+    {"plug disks", step_plug, undo_plug, 0},
+    {"disks in the guest", step_disks_in_guest, NULL, 0},
     {"share", step_share, undo_share, 0},
     {"shared memory", step_shm, NULL, 0},
     {"createContainer hooks", step_create_container, NULL, 0},
@@ -413,7 +510,7 @@ static void answer_when_down(SvContainer *container, const GError *error)
 }
 
 /* Nothing is left of the container but its record. */
-static void end_failed(SvContainer *container, const GError *error)
+void sv_container_create_failed(SvContainer *container, const GError *error)
 {
     SvSandbox *sandbox = container->sandbox;
     g_autoptr(GError) failure = NULL;
@@ -454,7 +551,7 @@ static void on_created(SvSequence *seq, const GError *error, gpointer user_data)
     SvContainer *container = user_data;
     container->create = NULL;
     if (error) {
-        end_failed(container, error);
+        sv_container_create_failed(container, error);
         return;
     }
     sv_timeline_write(container, seq);
@@ -467,7 +564,8 @@ void sv_container_create(SvSandbox *sandbox, const Sandvirt__V1__CreateContainer
 {
     g_autoptr(GError) error = NULL;
     SvContainer *container = sv_sandbox_find(sandbox, request->container_id, &error);
-    if (container && (container->record->state != SV_STATE_CREATING || container->create))
+    if (container &&
+        (container->record->state != SV_STATE_CREATING || container->create || container->removal))
         g_set_error(&error, SV_CORE_ERROR, SV_ERR_STATE, "container \"%s\" is created already",
             request->container_id);
     if (error) {
@@ -490,9 +588,13 @@ void sv_container_cancel_create(SvContainer *container, GError *error)
         g_error_free(error); /* READY is recorded: on_created sees what is due */
     else if (container->create)
         sv_sequence_cancel(container->create, error);
-    else {
+    else if (container->removal || container->record->shim_pid) {
+        /* what a former monitor had begun; or on its way back already */
+        sv_container_roll_back(container);
+        g_error_free(error);
+    } else {
         /* registered, never created: nothing but the record */
-        end_failed(container, error);
+        sv_container_create_failed(container, error);
         g_error_free(error);
     }
 }

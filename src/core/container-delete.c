@@ -1,13 +1,52 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Delete: stop when it must, then the record; the machine with its last container. */
 #include "core/pod-cgroup.h"
+#include "core/disks.h"
 #include "core/sandbox-priv.h"
 
 #include <signal.h>
 
+typedef struct {
+    SvSandbox *sandbox;
+    char *id;
+} Removal;
+
+static Removal *removal_new(SvContainer *container)
+{
+    Removal *removal = g_new0(Removal, 1);
+    removal->sandbox = container->sandbox;
+    removal->id = g_strdup(container->record->id);
+    return removal;
+}
+
+/* The container; NULL: it has gone. */
+static SvContainer *removal_end(Removal *removal)
+{
+    SvContainer *container = sv_sandbox_find(removal->sandbox, removal->id, NULL);
+    g_free(removal->id);
+    g_free(removal);
+    return container;
+}
+
+static void finish(SvContainer *container);
+
+static void on_mounts_restored(const GError *error, gpointer user_data)
+{
+    SvContainer *container = removal_end(user_data);
+    if (!container)
+        return;
+    container->deleting = FALSE;
+    finish(container);
+}
+
 /* The machine's end, for those who deleted its last container. */
 static void finish(SvContainer *container)
 {
+    if (sv_disks_any_mount(container)) {
+        container->deleting = TRUE;
+        sv_disks_restore_mounts(container, FALSE, on_mounts_restored, removal_new(container));
+        return;
+    }
     SvSandbox *sandbox = container->sandbox;
     g_autoptr(GError) error = NULL;
     sv_hooks_run_ignored(container, SV_HOOK_POSTSTOP, "stopped");
@@ -33,17 +72,9 @@ static void finish(SvContainer *container)
     sv_machine_down(sandbox);
 }
 
-typedef struct {
-    SvSandbox *sandbox;
-    char *id;
-} Removal;
-
 static void on_stopped(const GError *error, gpointer user_data)
 {
-    Removal *removal = user_data;
-    SvContainer *container = sv_sandbox_find(removal->sandbox, removal->id, NULL);
-    g_free(removal->id);
-    g_free(removal);
+    SvContainer *container = removal_end(user_data);
     if (!container)
         return; /* rolled back: its waiters have been answered */
     container->deleting = FALSE;
@@ -65,10 +96,7 @@ static void stop_first(SvContainer *container)
     if (container->deleting)
         return;
     container->deleting = TRUE;
-    Removal *removal = g_new0(Removal, 1);
-    removal->sandbox = container->sandbox;
-    removal->id = g_strdup(container->record->id);
-    sv_waiters_add(container->stop_waiters, on_stopped, removal);
+    sv_waiters_add(container->stop_waiters, on_stopped, removal_new(container));
     SvSandbox *sandbox = container->sandbox;
     if (sandbox->record->suspended && sv_sandbox_live_containers(sandbox) <= 1)
         sv_machine_kill(sandbox, SV_CAUSE_SIGNALLED);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What of the host a container sees: classifies the sources of its mounts, binds them into the share,
  * and builds the guest's config.json. */
+#include "core/disks.h"
 #include "core/guestspec.h"
 #include "core/mountpoints.h"
 #include "core/sandbox-priv.h"
@@ -81,7 +82,13 @@ static SvSourceInfo *classify_all(SvContainer *container, GError **error)
     guint n = container->spec->mounts->len;
     SvSourceInfo *sources = g_new0(SvSourceInfo, n + 1);
     for (guint i = 0; i < n; i++) {
-        if (sv_spec_mount_is_bind(container->spec->mounts->pdata[i]) &&
+        const SvDiskRecord *disk = sv_disks_of_mount(container, i);
+        if (disk) {
+            sources[i].kind = SV_SOURCE_BLOCK;
+            sources[i].is_dir = disk->use == SV_DISK_VOLUME;
+            sources[i].guest_path = sources[i].is_dir ? sv_disk_guest_path(container, disk)
+                                                      : g_strdup(disk->guest_node);
+        } else if (sv_spec_mount_is_bind(container->spec->mounts->pdata[i]) &&
             !classify(container, i, &sources[i], error)) {
             sources_free(sources, n);
             return NULL;
@@ -128,8 +135,11 @@ static SvGuestSpec *build(SvContainer *container, GError **error)
     SvSourceInfo *sources = classify_all(container, error);
     if (!sources)
         return NULL;
-    g_autofree char *root =
-        g_strdup_printf("/run/sandvirt/share/c/%u/rootfs", container->record->index);
+    const SvDiskRecord *disk = sv_disks_rootfs(container);
+    g_autofree char *root = disk
+        ? sv_disk_guest_path(container, disk)
+        : g_strdup_printf("/run/sandvirt/share/c/%u/rootfs", container->record->index);
+    g_autoptr(GHashTable) numbers = sv_disks_numbers(container);
     SvGuestSpecParams params = {
         .container_id = container->record->id,
         .index = container->record->index,
@@ -138,6 +148,7 @@ static SvGuestSpec *build(SvContainer *container, GError **error)
         .cpus = container->sandbox->record->vcpus,
         .join_namespace = join_namespace,
         .user_data = container,
+        .guest_devices = numbers,
     };
     SvGuestSpec *guest = sv_guest_spec_build(container->spec, &params, error);
     sources_free(sources, container->spec->mounts->len);
@@ -145,7 +156,7 @@ static SvGuestSpec *build(SvContainer *container, GError **error)
 }
 
 /* What the guest's runtime could not make in a root that is read-only for it. */
-static gboolean make_mount_points(SvContainer *container, GError **error)
+gboolean sv_container_make_mount_points(SvContainer *container, GError **error)
 {
     if (!container->spec->root_readonly)
         return TRUE;
@@ -164,9 +175,10 @@ gboolean sv_container_bind_mounts(SvContainer *container, GError **error)
         return FALSE;
     for (guint i = 0; i < guest->warnings->len; i++)
         g_warning("container %s: %s", container->record->id, (char *)guest->warnings->pdata[i]);
-    if (!make_mount_points(container, error) ||
-        !sv_share_bind(sandbox->paths, index, "rootfs", container->spec->root_path, TRUE,
-            container->spec->root_readonly, error))
+    if (!sv_disks_rootfs(container) &&
+        (!sv_container_make_mount_points(container, error) ||
+            !sv_share_bind(sandbox->paths, index, "rootfs", container->spec->root_path, TRUE,
+                container->spec->root_readonly, error)))
         return FALSE;
     for (guint i = 0; i < guest->binds->len; i++) {
         const SvBindPlan *plan = guest->binds->pdata[i];

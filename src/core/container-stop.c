@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Stop: the one way from READY, RUNNING and PAUSED to STOPPED. Every step is tried and bounded; the
  * exit is recorded once. */
+#include "core/disks.h"
 #include "core/sandbox-priv.h"
 
 #include <signal.h>
@@ -18,8 +19,9 @@ gboolean sv_container_is_stopping(const SvContainer *container)
 static gboolean guest_reachable(const SvContainer *container)
 {
     const SvSandbox *sandbox = container->sandbox;
+    /* one with disks has been resumed: they do not go otherwise */
     return sandbox->machine == SV_MACHINE_UP && sv_agent_is_ready(sandbox->agent) &&
-        !sandbox->record->suspended;
+        (!sandbox->record->suspended || sv_disks_any_plugged(container));
 }
 
 /* ---- kill: all processes, then the exit record */
@@ -59,6 +61,8 @@ static void on_killed(const ProtobufCMessage *reply, const GError *error, gpoint
 static void step_kill(SvSequence *seq, gpointer user_data)
 {
     SvContainer *container = user_data;
+    if (container->sandbox->record->suspended && sv_disks_any_plugged(container))
+        sv_machine_resume(container->sandbox);
     if (container->init->status >= 0 || !container->in_guest || !guest_reachable(container)) {
         sv_sequence_next(seq);
         return;
@@ -107,6 +111,32 @@ static void step_remove(SvSequence *seq, gpointer user_data)
         call_new(container, seq));
     if (container->guest_silent)
         sv_sequence_next(seq);
+}
+
+/* ---- disks */
+
+static void on_unplugged(const GError *error, gpointer user_data)
+{
+    guint64 *ticket = user_data;
+    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
+    g_free(ticket);
+}
+
+static void step_disks(SvSequence *seq, gpointer user_data)
+{
+    guint64 ticket = sv_sequence_ticket(seq);
+    sv_disks_unplug(user_data, NULL, on_unplugged, g_memdup2(&ticket, sizeof ticket));
+}
+
+/* What is left in the record has a mount on the host to be put back by the delete. */
+static void forget_disks(SvContainer *container)
+{
+    GPtrArray *disks = container->record->disks;
+    for (guint i = disks->len; i > 0; i--) {
+        const SvDiskRecord *disk = disks->pdata[i - 1];
+        if (!disk->plugged && !disk->host_taken)
+            sv_disks_forget(container, disk);
+    }
 }
 
 /* ---- release on the host */
@@ -194,6 +224,7 @@ static void step_record(SvSequence *seq, gpointer user_data)
     record->frozen = FALSE;
     container->in_guest = FALSE;
     container->init->in_guest = FALSE;
+    forget_disks(container);
     if (!sv_container_move(container, SV_EVENT_EXITED, &error)) {
         sv_sequence_fail(seq, error);
         return;
@@ -228,6 +259,7 @@ static void step_shims(SvSequence *seq, gpointer user_data)
 static const SvStep stop_steps[] = {
     {"kill", step_kill, NULL, 1500},
     {"remove", step_remove, NULL, 0},
+    {"disks", step_disks, NULL, 0},
     {"share", step_share, NULL, 0},
     {"record", step_record, NULL, 0},
     {"shims", step_shims, NULL, SHIM_DRAIN_MS},

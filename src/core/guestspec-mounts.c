@@ -63,11 +63,14 @@ static JsonArray *bind_options_of(SvGuestBuild *build, const SvSpecMount *mount,
         json_array_add_string_element(
             options, sv_spec_mount_is_recursive(mount) ? "rbind" : "bind");
     for (char **o = mount->options; *o; o++) {
+        /* the rest of those of a file system are the agent's, who mounts it */
+        gboolean of_fs = !sv_spec_mount_is_bind(mount);
+
         if (g_strv_contains(sv_guest_bind_options, *o))
             json_array_add_string_element(options, *o);
         else if (g_strv_contains(sv_guest_recursive_options, *o))
             json_array_add_string_element(options, *o + 1);
-        else if (!g_strv_contains(silent_options, *o) && !is_label_option(*o))
+        else if (!of_fs && !g_strv_contains(silent_options, *o) && !is_label_option(*o))
             sv_guest_warn(build->guest->warnings, "%s: option \"%s\" is ignored", path, *o);
     }
     return options;
@@ -160,8 +163,10 @@ gboolean sv_guest_build_mounts(SvGuestBuild *build, JsonObject *config, GError *
         json_object_set_string_member(out, "destination", mount->destination);
         if (!refuse_idmap(build, i, path, error))
             return FALSE;
-        if (sv_spec_mount_is_bind(mount) ? !set_bind(build, mount, i, path, out, error)
-                                         : !set_other(mount, path, out, error))
+        gboolean bind = sv_spec_mount_is_bind(mount) ||
+            (build->params->sources && build->params->sources[i].kind == SV_SOURCE_BLOCK);
+        if (bind ? !set_bind(build, mount, i, path, out, error)
+                 : !set_other(mount, path, out, error))
             return FALSE;
     }
     return TRUE;

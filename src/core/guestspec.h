@@ -14,7 +14,7 @@ G_BEGIN_DECLS
 typedef enum {
     SV_SOURCE_BIND, /* bind into the share */
     SV_SOURCE_SHM, /* engine's tmpfs for /dev/shm: a tmpfs in the guest */
-    SV_SOURCE_BLOCK, /* block-backed volume: bound from guest_path, where the agent mounts it */
+    SV_SOURCE_BLOCK, /* a disk: bound from guest_path, where the agent mounts it, or its node */
     SV_SOURCE_GUEST, /* the guest's own thing: proc, sys, /dev/null, cgroup */
 } SvSourceKind;
 
@@ -47,7 +47,8 @@ typedef struct {
     guint index;
     /* In the guest: "/run/sandvirt/share/c/3/rootfs" or "/run/sandvirt/c/ID/rootfs". */
     const char *root_path;
-    SvSourceInfo *sources; /* one per spec->mounts entry; only those of type bind are looked at */
+    /* one per spec->mounts entry; only those of type bind, or of kind BLOCK, are looked at */
+    SvSourceInfo *sources;
     guint cpus; /* of the guest, for clamping cpuset; 0: not clamped */
     /* (nullable: none is joined) Guest path of a namespace to join for a spec namespace with a path, NULL: leave out (share the
      * machine's own; not for "user": SV_ERR_UNSUPPORTED). Never called for "network", which is always the

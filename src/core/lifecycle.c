@@ -42,6 +42,7 @@ static const char *const cause_names[SV_N_CAUSES] = {
     [SV_CAUSE_OOM] = "oom",
     [SV_CAUSE_ROLLED_BACK] = "rolled-back",
     [SV_CAUSE_HOST_RESTARTED] = "host-restarted",
+    [SV_CAUSE_DISK_HELD] = "disk-held",
 };
 
 /* What an event is called in "cannot ... a stopped container". */

@@ -46,6 +46,7 @@ typedef enum {
     SV_CAUSE_OOM,
     SV_CAUSE_ROLLED_BACK,
     SV_CAUSE_HOST_RESTARTED,
+    SV_CAUSE_DISK_HELD, /* the guest kept a disk: its machine was ended */
     SV_N_CAUSES
 } SvCause;
 

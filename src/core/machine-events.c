@@ -4,6 +4,7 @@
 #include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 #include "core/timeline-write.h"
+#include "core/disks.h"
 
 #include "base/fd.h"
 #include "base/process.h"
@@ -51,6 +52,7 @@ void sv_machine_ended(SvSandbox *sandbox, SvCause cause)
     if (sandbox->end_timer)
         g_source_remove(sandbox->end_timer);
     sandbox->end_timer = 0;
+    sv_disks_machine_gone(sandbox);
     if (sandbox->domain_ticket) {
         sv_ticket_next(sandbox->domain_ticket);
         sandbox->domain_ticket = 0;
@@ -238,8 +240,10 @@ void sv_machine_on_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
             sv_machine_compare(sandbox);
         break;
     case SV_HV_EVENT_DEVICE_REMOVED:
-    case SV_HV_EVENT_REMOVAL_FAILED:
+        sv_disks_removed(sandbox, event->alias);
         break;
+    case SV_HV_EVENT_REMOVAL_FAILED:
+        break; /* it is asked for again */
     }
 }
 

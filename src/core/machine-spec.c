@@ -31,6 +31,18 @@ static char *build_cmdline(const SvSandbox *sandbox)
     return g_string_free(g_steal_pointer(&line), FALSE);
 }
 
+static void add_disk(SvMetadataContainer *item, const SvDiskRecord *record)
+{
+    if (!record->plugged)
+        return;
+    SvMetadataDisk *disk = g_new0(SvMetadataDisk, 1);
+    disk->alias = g_strdup(record->alias);
+    disk->target = g_strdup(record->target);
+    disk->source = sv_printable(record->source, 4096);
+    disk->use = g_strdup(sv_disk_use_name(record->use));
+    g_ptr_array_add(item->disks, disk);
+}
+
 SvMetadata *sv_metadata_build(SvSandbox *sandbox)
 {
     SvMetadata *metadata = sv_metadata_new();
@@ -50,7 +62,7 @@ SvMetadata *sv_metadata_build(SvSandbox *sandbox)
         if (record->cause != SV_CAUSE_NONE)
             item->cause = g_strdup(sv_cause_name(record->cause));
         for (guint i = 0; i < record->disks->len; i++)
-            g_ptr_array_add(item->disks, g_strdup(record->disks->pdata[i]));
+            add_disk(item, record->disks->pdata[i]);
         g_ptr_array_add(metadata->containers, item);
     }
     return metadata;

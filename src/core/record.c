@@ -55,7 +55,7 @@ static SvRecord *record_alloc(void)
     record->exit_status = record->pending_status = -1;
     record->annotations = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     record->execs = g_ptr_array_new_with_free_func(g_free);
-    record->disks = g_ptr_array_new_with_free_func(g_free);
+    record->disks = g_ptr_array_new_with_free_func((GDestroyNotify)sv_disk_record_free);
     return record;
 }
 
@@ -181,7 +181,7 @@ SvRecord *sv_record_parse(const char *text, gsize len, GError **error)
         !sv_fields_read(object, "", fields, G_N_ELEMENTS(fields), record, error) ||
         !read_state(object, record, error) || !read_annotations(object, record, error) ||
         !read_execs(object, record, error) ||
-        !sv_fields_read_strings(object, "disks", record->disks, error) ||
+        !sv_disk_records_read(object, "disks", record->disks, error) ||
         !check_strings(record, error))
         return NULL;
     return g_steal_pointer(&record);
@@ -200,7 +200,7 @@ char *sv_record_text(const SvRecord *record)
     json_object_set_string_member(object, "state", sv_state_name(record->state));
     json_object_set_string_member(object, "cause", sv_cause_name(record->cause));
     sv_fields_write(object, fields, G_N_ELEMENTS(fields), record);
-    sv_fields_write_strings(object, "disks", record->disks);
+    sv_disk_records_write(object, "disks", record->disks);
     for (guint i = 0; i < record->execs->len; i++) {
         JsonObject *exec = json_object_new();
 

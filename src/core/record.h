@@ -3,6 +3,7 @@
  * (it holds the lock); read by anybody. Atomic, versioned, bounded; unknown members are ignored. */
 #pragma once
 
+#include "core/disk-record.h"
 #include "core/lifecycle.h"
 #include "core/paths.h"
 #include <sys/types.h>
@@ -35,8 +36,8 @@ typedef struct {
     gint64 demand_cpu, demand_memory; /* what it asks of the machine (core/sizing.h); 0: no limit */
     GHashTable *annotations; /* never NULL */
     GPtrArray *execs; /* SvExecRecord (g_free) */
-    GPtrArray *disks; /* char*: aliases plugged for it */
     char *cgroup, *cgroup_made, *scope; /* on the host; nullable. See core/host-cgroup.h */
+    GPtrArray *disks; /* SvDiskRecord */
 } SvRecord;
 
 #define SV_RECORD_MAX (32u * 1024 * 1024) /* bytes of a record file */
@@ -113,7 +114,7 @@ typedef struct {
     guint64 netns_id; /* the kernel's number of that namespace in this boot, 0: not known yet */
     guint next_link; /* number of the next link that is taken */
     char *title, *hostname;
-    guint next_handle, next_index;
+    guint next_handle, next_index, next_disk;
     gboolean started; /* virDomainCreateXML was (about to be) called */
     gboolean suspended; /* by virsh */
     gboolean ended; /* the machine is gone; only deletes remain */
@@ -131,6 +132,7 @@ typedef struct {
     GPtrArray *shms; /* SvShmRecord */
     GPtrArray *links; /* SvLinkRecord */
     GPtrArray *warnings; /* char*: what is still held (busy binds) */
+    GPtrArray *held_disks; /* SvDiskRecord: kept by the guest when their containers had ended */
 } SvSandboxRecord;
 /* Only id, boot_id (this boot's), next_handle (1) and uid (-1) are set. @root must be set before saving. */
 SvSandboxRecord *sv_sandbox_record_new(const char *id);

@@ -2,6 +2,7 @@
 /* Taking over from a monitor that died: what the state folder says, held against libvirt and the agent.
  * Shims come by themselves; those that do not are seen by their pidfd. */
 #include "core/pod-cgroup.h"
+#include "core/disks.h"
 #include "core/sandbox-priv.h"
 
 #include "base/fd.h"
@@ -14,6 +15,8 @@ void sv_recovery_finish(SvSandbox *sandbox)
     if (!sandbox->recovering)
         return;
     sandbox->recovering = FALSE;
+    if (sandbox->machine == SV_MACHINE_UP)
+        sv_disks_hold_again(sandbox);
     SvWaiter recovered = sandbox->recovered;
     sandbox->recovered.done = NULL;
     sv_answer_later(recovered.done, NULL, recovered.user_data);
@@ -84,27 +87,6 @@ static gboolean load_containers(SvSandbox *sandbox, GError **error)
 
 /* ---- each container against what is known */
 
-static void roll_back(SvContainer *container)
-{
-    SvSandbox *sandbox = container->sandbox;
-    g_autoptr(GError) error = NULL;
-    g_message("container %s: its create was cut off: rolled back", container->record->id);
-    sv_process_kill_shim(container->init);
-    if (sandbox->machine == SV_MACHINE_UP) {
-        Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
-        message.container_id = container->record->id;
-        sv_agent_call(sandbox->agent, "Remove", &message.base,
-            &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms, NULL, NULL);
-    }
-    if (!sv_share_release(sandbox->paths, container->record->index, TRUE, NULL, &error))
-        g_warning("container %s: ignoring: %s", container->record->id, error->message);
-    container->record->cause = SV_CAUSE_ROLLED_BACK;
-    g_clear_error(&error);
-    if (!sv_container_move(container, SV_EVENT_FAILED, &error))
-        g_warning("container %s: %s", container->record->id, error->message);
-    sv_container_forget(container);
-}
-
 /* Goes on with a stop that had begun, or begins the one that is due. */
 static void resume_stop(SvContainer *container, SvCause cause, int status)
 {
@@ -129,7 +111,7 @@ static void without_machine(SvContainer *container, gpointer data)
 {
     SvSandbox *sandbox = container->sandbox;
     if (container->record->state == SV_STATE_CREATING)
-        roll_back(container);
+        sv_container_roll_back(container);
     else if (container->record->state != SV_STATE_STOPPED)
         resume_stop(container, sandbox->end_cause,
             sandbox->end_cause == SV_CAUSE_HOST_RESTARTED ? 255 : -1);
@@ -138,8 +120,10 @@ static void without_machine(SvContainer *container, gpointer data)
 /* A create is no more than its record when the machine's or the guest's word is not waited for. */
 static void roll_back_cut_off(SvContainer *container, gpointer data)
 {
-    if (container->record->state == SV_STATE_CREATING)
-        roll_back(container);
+    /* a suspended machine does not let disks go: that waits for its word all the same, or for an order */
+    gboolean waits = container->sandbox->record->suspended && sv_disks_any_plugged(container);
+    if (container->record->state == SV_STATE_CREATING && !waits)
+        sv_container_roll_back(container);
 }
 
 static void update_paused(SvContainer *container, gpointer data)
@@ -168,6 +152,7 @@ static void machine_is_gone(SvSandbox *sandbox, SvCause cause)
     sandbox->record->cause = sandbox->end_cause;
     if (!sv_sandbox_save(sandbox, &error))
         g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
+    sv_disks_machine_gone(sandbox);
     each(sandbox, without_machine, NULL);
     sv_recovery_finish(sandbox);
 }
@@ -226,7 +211,7 @@ static void with_agent(SvContainer *container, gpointer data)
         return;
     }
     if (record->state == SV_STATE_CREATING) {
-        roll_back(container);
+        sv_container_roll_back(container);
         return;
     }
     if (record->stopping) {

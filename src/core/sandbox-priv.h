@@ -19,6 +19,8 @@ typedef enum {
     SV_MACHINE_ENDED, /* the domain is gone; containers are being stopped, then only deletes remain */
 } SvMachineState;
 
+typedef struct SvUnplug SvUnplug;
+
 typedef struct {
     SvDone done;
     gpointer user_data;
@@ -120,6 +122,8 @@ struct SvSandbox {
     gboolean record_lost; /* by a fault of the disk: only an end is possible */
     gboolean word_wanted; /* the agent of a former monitor's machine has not spoken yet */
     SvWaiter recovered;
+    GHashTable *disk_holds; /* alias -> descriptor: disks that nobody on the host may take */
+    GPtrArray *unplugs; /* SvUnplug under way */
 };
 
 /* ---- sandbox.c */
@@ -236,7 +240,14 @@ void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_
 
 /* ---- container-create.c */
 void sv_container_cancel_create(SvContainer *container, GError *error); /* takes error */
+/* ---- rollback.c */
+/* Undoes what a former monitor had begun, once; the container is gone afterwards. */
+void sv_container_roll_back(SvContainer *container);
+/* Everything of the create is undone: tells all who wait; the container is gone afterwards. */
+void sv_container_create_failed(SvContainer *container, const GError *error);
 /* ---- container-mounts.c */
+/* On the host, what the guest's runtime could not make in a root that is read-only for it. */
+gboolean sv_container_make_mount_points(SvContainer *container, GError **error);
 gboolean sv_container_bind_mounts(SvContainer *container, GError **error);
 JsonNode *sv_container_guest_config(
     SvContainer *container, GPtrArray **net_sysctls, GError **error);

@@ -24,6 +24,7 @@ static const SvField fields[] = {
     {"hostname", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, hostname)},
     {"nextHandle", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_handle)},
     {"nextIndex", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_index)},
+    {"nextDisk", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_disk)},
     {"started", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, started)},
     {"suspended", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, suspended)},
     {"ended", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, ended)},
@@ -97,6 +98,7 @@ static SvSandboxRecord *record_alloc(void)
     record->shms = g_ptr_array_new_with_free_func((GDestroyNotify)sv_shm_record_free);
     record->links = g_ptr_array_new_with_free_func((GDestroyNotify)sv_link_record_free);
     record->warnings = g_ptr_array_new_with_free_func(g_free);
+    record->held_disks = g_ptr_array_new_with_free_func((GDestroyNotify)sv_disk_record_free);
     return record;
 }
 
@@ -129,6 +131,7 @@ void sv_sandbox_record_free(SvSandboxRecord *record)
     g_ptr_array_unref(record->shms);
     g_ptr_array_unref(record->links);
     g_ptr_array_unref(record->warnings);
+    g_ptr_array_unref(record->held_disks);
     g_free(record);
 }
 
@@ -220,6 +223,7 @@ SvSandboxRecord *sv_sandbox_record_parse(const char *text, gsize len, GError **e
         !sv_json_get_string(object, "cause", "", &cause, error) ||
         !read_shms(object, record, error) || !read_links(object, record, error) ||
         !sv_fields_read_strings(object, "warnings", record->warnings, error) ||
+        !sv_disk_records_read(object, "heldDisks", record->held_disks, error) ||
         !check_strings(record, cause, error))
         return NULL;
     return g_steal_pointer(&record);
@@ -250,6 +254,7 @@ char *sv_sandbox_record_text(const SvSandboxRecord *record)
     }
     json_object_set_array_member(object, "links", links);
     sv_fields_write_strings(object, "warnings", record->warnings);
+    sv_disk_records_write(object, "heldDisks", record->held_disks);
     json_object_unref(object);
     return sv_json_text(root, FALSE);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The sandbox object: its tables, its record, the live metadata, idleness. */
 #include "core/pod-cgroup.h"
+#include "core/disks.h"
 #include "core/sandbox-priv.h"
 
 #include "base/fd.h"
@@ -11,6 +12,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+static void close_hold(gpointer fd)
+{
+    sv_fd_close(GPOINTER_TO_INT(fd));
+}
 
 SvSandbox *sv_sandbox_new(const SvConfig *config, SvPaths *paths, const SvDriver *driver,
     const SvSandboxHandlers *handlers, gpointer user_data)
@@ -28,6 +34,8 @@ SvSandbox *sv_sandbox_new(const SvConfig *config, SvPaths *paths, const SvDriver
     sandbox->settle_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
     sandbox->down_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
     sandbox->machine_times = g_array_new(FALSE, FALSE, sizeof(SvStepTime));
+    sandbox->disk_holds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, close_hold);
+    sandbox->unplugs = g_ptr_array_new();
     sandbox->qemu_pidfd = sandbox->share_pidfd = -1;
     sandbox->network = sv_pod_network_new(sandbox);
     return sandbox;
@@ -43,6 +51,7 @@ void sv_sandbox_free(SvSandbox *sandbox)
         if (sources[i])
             g_source_remove(sources[i]);
     sandbox->metadata_idle = sandbox->idle_source = 0;
+    sv_disks_free(sandbox);
     g_hash_table_destroy(sandbox->processes);
     g_hash_table_destroy(sandbox->containers);
     g_array_unref(sandbox->up_tickets);

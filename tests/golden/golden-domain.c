@@ -97,7 +97,12 @@ static SvMachine *hostile_machine(void)
     container->bundle = g_strdup("/b\t/'\"");
     container->state = g_strdup("running");
     container->cause = g_strdup("</sandvirt:sandbox>");
-    g_ptr_array_add(container->disks, g_strdup("ua-sv-disk0"));
+    SvMetadataDisk *disk = g_new0(SvMetadataDisk, 1);
+    disk->alias = g_strdup("ua-sv-disk0");
+    disk->target = g_strdup("vda");
+    disk->use = g_strdup("rootfs");
+    disk->source = g_strdup("/dev/loop0");
+    g_ptr_array_add(container->disks, disk);
     g_ptr_array_add(machine->metadata->containers, container);
     return machine;
 }
@@ -243,7 +248,10 @@ static void test_metadata(void)
     g_assert_no_error(error);
     const SvMetadataContainer *container = back->containers->pdata[0];
     g_assert_cmpstr(container->cause, ==, "</sandvirt:sandbox>");
-    g_assert_cmpstr(container->disks->pdata[0], ==, "ua-sv-disk0");
+    const SvMetadataDisk *disk = container->disks->pdata[0];
+    g_assert_cmpstr(disk->alias, ==, "ua-sv-disk0");
+    g_assert_cmpstr(disk->target, ==, "vda");
+    g_assert_cmpstr(disk->source, ==, "/dev/loop0");
     g_assert_cmpstr(back->lock, ==, "/run/sandvirt/pod1/lock");
 }
 

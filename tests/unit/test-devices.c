@@ -57,14 +57,16 @@ static void test_metadata(void)
     SvMetadataContainer *container = sv_metadata_container_new();
     metadata->root = g_strdup("/run/x");
     container->id = g_strdup("c");
-    g_ptr_array_add(container->disks, g_strdup("ua-sv-1"));
+    SvMetadataDisk *disk = g_new0(SvMetadataDisk, 1);
+    disk->alias = g_strdup("ua-sv-1");
+    g_ptr_array_add(container->disks, disk);
     g_ptr_array_add(metadata->containers, container);
     g_autoptr(SvMetadata) copy = sv_metadata_copy(metadata);
     g_assert_cmpstr(copy->root, ==, "/run/x");
     g_assert_cmpuint(copy->containers->len, ==, 1);
     const SvMetadataContainer *c = copy->containers->pdata[0];
     g_assert_cmpstr(c->id, ==, "c");
-    g_assert_cmpstr(c->disks->pdata[0], ==, "ua-sv-1");
+    g_assert_cmpstr(((SvMetadataDisk *)c->disks->pdata[0])->alias, ==, "ua-sv-1");
     g_assert_null(sv_metadata_copy(NULL));
 }
 

@@ -55,7 +55,14 @@ static SvRecord *sample(const char *id)
     r->owner = 1000;
     g_hash_table_insert(r->annotations, g_strdup("k/e.y"), g_strdup("v\nw"));
     g_ptr_array_add(r->execs, g_memdup2(&exec, sizeof exec));
-    g_ptr_array_add(r->disks, g_strdup("ua-sv-1"));
+    SvDiskRecord *disk = sv_disk_record_new();
+    disk->use = SV_DISK_VOLUME;
+    disk->alias = g_strdup("ua-sv-1");
+    disk->source = g_strdup("/dev/loop0");
+    disk->seq = G_MAXINT64;
+    disk->mount_index = 3;
+    disk->plugged = TRUE;
+    g_ptr_array_add(r->disks, disk);
     return r;
 }
 
@@ -146,6 +153,11 @@ static const struct {
     {"annotations", "{\"version\":1,\"id\":\"x\",\"state\":\"ready\",\"annotations\":[]}"},
     {"execs", "{\"version\":1,\"id\":\"x\",\"state\":\"ready\",\"execs\":[1]}"},
     {"disks", "{\"version\":1,\"id\":\"x\",\"state\":\"ready\",\"disks\":[[]]}"},
+    {"disk without alias",
+        "{\"version\":1,\"id\":\"x\",\"state\":\"ready\",\"disks\":[{\"use\":\"rootfs\"}]}"},
+    {"disk's use",
+        "{\"version\":1,\"id\":\"x\",\"state\":\"ready\",\"disks\":[{\"use\":\"x\","
+        "\"alias\":\"a\",\"source\":\"/dev/x\"}]}"},
     {"garbage", "{\"version\":1,\"id\":\"x\",\"state\":\"ready\"} x"},
 };
 

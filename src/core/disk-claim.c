@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Names and claims: a disk gets an alias, a serial and a target of its own, and nobody else gets it. */
+#include <config.h>
+
+#include "core/disks.h"
+
+#include "base/fd.h"
+#include "base/process.h"
+#include "devices/block.h"
+#include <string.h>
+#include <unistd.h>
+
+#define SHORT_ID 12 /* characters of a container's id that engines print */
+
+/* ---- names */
+
+static char *make_alias(const SvContainer *container, guint number)
+{
+    g_autofree char *id = g_strndup(container->record->id, SHORT_ID);
+
+    /* what libvirt allows in an alias */
+    for (char *c = id; *c; c++)
+        if (!g_ascii_isalnum(*c) && *c != '_' && *c != '-')
+            *c = '_';
+    return g_strdup_printf("ua-sv-%s-%u", id, number);
+}
+
+/* "vda", ..., "vdz", "vdaa" */
+static char *make_target(const char *prefix, guint index)
+{
+    char letters[8];
+    guint n = sizeof letters;
+
+    letters[--n] = '\0';
+    for (guint i = index + 1; i > 0; i = (i - 1) / 26)
+        letters[--n] = (char)('a' + (i - 1) % 26);
+    return g_strconcat(prefix, letters + n, NULL);
+}
+
+static gboolean is_free(const GPtrArray *disks, const char *target)
+{
+    for (guint i = 0; i < disks->len; i++)
+        if (g_strcmp0(((const SvDiskRecord *)disks->pdata[i])->target, target) == 0)
+            return FALSE;
+    return TRUE;
+}
+
+/* The lowest free name, so that slots are used again. */
+static gboolean assign_target(SvSandbox *sandbox, SvDiskRecord *disk, guint ports, GError **error)
+{
+    g_autoptr(GPtrArray) disks = sv_disks_in_machine(sandbox);
+
+    if (disks->len >= SV_DISKS_MAX) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_LIMIT,
+            "sandbox \"%s\" has %u disks: it has no room for another", sandbox->paths->sandbox,
+            disks->len);
+        return FALSE;
+    }
+    g_clear_pointer(&disk->target, g_free);
+    for (guint i = 0; i < ports + SV_DISKS_MAX && !disk->target; i++) {
+        g_autofree char *target = i < ports ? make_target("vd", i) : make_target("sd", i - ports);
+
+        if (is_free(disks, target))
+            disk->target = g_steal_pointer(&target);
+    }
+    g_return_val_if_fail(disk->target, FALSE);
+    return TRUE;
+}
+
+gboolean sv_disk_use_scsi(SvSandbox *sandbox, SvDiskRecord *disk, GError **error)
+{
+    gboolean plugged = disk->plugged;
+
+    disk->plugged = FALSE; /* it does not count itself */
+    gboolean ok = assign_target(sandbox, disk, 0, error);
+    disk->plugged = plugged;
+    return ok;
+}
+
+/* ---- claims */
+
+static char *claim_dir(const SvSandbox *sandbox)
+{
+    return g_build_filename(sandbox->config->run_dir, ".disk", NULL);
+}
+
+/* The claim of @disk; strings are borrowed but for *id. */
+static SvBlockClaim claim_of(SvSandbox *sandbox, const SvDiskRecord *disk, const char *container)
+{
+    return (SvBlockClaim){.device = disk->claim_device,
+        .disk = disk->claim_disk,
+        .exclusive = disk->exclusive,
+        .boot_id = sandbox->record->boot_id,
+        .root = sandbox->paths->root,
+        .sandbox = sandbox->paths->sandbox,
+        .container = (char *)container,
+        .alias = disk->alias};
+}
+
+/* In the container's record, or kept by the machine when that is gone. What cannot be read counts. */
+static gboolean is_alive(const SvBlockClaim *claim, gpointer user_data)
+{
+    SvSandbox *sandbox = user_data;
+    g_autofree char *boot_id = sv_process_boot_id();
+    g_autoptr(GError) error = NULL;
+
+    if (!g_str_equal(claim->boot_id, boot_id))
+        return FALSE;
+    g_autoptr(SvRecord) record = sv_record_load(claim->root, claim->container, &error);
+    const SvDiskRecord *disk = record ? sv_disk_records_find(record->disks, claim->alias) : NULL;
+    if ((disk && disk->plugged) || (error && !sv_error_is(error, SV_ERR_NOT_FOUND)))
+        return TRUE;
+    g_clear_error(&error);
+    g_autoptr(SvPaths) paths =
+        sv_paths_new(sandbox->config, claim->root, claim->sandbox, FALSE, &error);
+    g_autoptr(SvSandboxRecord) owner = paths ? sv_sandbox_record_load(paths, &error) : NULL;
+    if (!owner)
+        return !sv_error_is(error, SV_ERR_NOT_FOUND);
+    return sv_disk_records_find(owner->held_disks, claim->alias) != NULL;
+}
+
+static gboolean claim(SvContainer *container, SvDiskRecord *disk, guint *others, GError **error)
+{
+    SvSandbox *sandbox = container->sandbox;
+    g_autofree char *dir = claim_dir(sandbox);
+    SvBlockClaim wanted = claim_of(sandbox, disk, container->record->id);
+
+    if (sv_block_claim_take(dir, &wanted, is_alive, sandbox, others, error))
+        return TRUE;
+    g_prefix_error(error, "%s \"%s\" cannot be given to container \"%s\": ",
+        disk->image ? "image file" : "block device", disk->source, container->record->id);
+    return FALSE;
+}
+
+static SvBlockInfo *probe_again(const SvDiskRecord *disk, GError **error)
+{
+    g_autoptr(SvBlockInfo) info =
+        sv_block_probe(disk->major, disk->minor, disk->source, disk->source, error);
+
+    if (!info || info->seq == disk->seq)
+        return g_steal_pointer(&info);
+    g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
+        "block device \"%s\" is another disk than a moment ago", disk->source);
+    return NULL;
+}
+
+gboolean sv_disk_hold(SvSandbox *sandbox, const SvDiskRecord *disk, GError **error)
+{
+    if (disk->image)
+        return TRUE;
+    g_autoptr(SvBlockInfo) info = probe_again(disk, error);
+    int fd = info ? sv_block_open_exclusive(info, error) : -1;
+    if (fd < 0)
+        return FALSE;
+    sv_disk_take_hold(sandbox, disk, fd);
+    return TRUE;
+}
+
+void sv_disk_take_hold(SvSandbox *sandbox, const SvDiskRecord *disk, int fd)
+{
+    /* what is only read may be read by others, and mounted read-only by nobody's harm */
+    if (fd >= 0 && disk->exclusive)
+        g_hash_table_insert(sandbox->disk_holds, g_strdup(disk->alias), GINT_TO_POINTER(fd));
+    else
+        sv_fd_close(fd);
+}
+
+gboolean sv_disk_name(SvContainer *container, SvDiskRecord *disk, GError **error)
+{
+    SvSandbox *sandbox = container->sandbox;
+    guint number = sandbox->record->next_disk++;
+    guint ports = MAX(sandbox->config->root_ports, 2) - 1;
+
+    disk->alias = make_alias(container, number);
+    disk->serial = sv_block_serial(sandbox->paths->sandbox, container->record->id, number);
+    disk->exclusive = !disk->read_only && !sandbox->config->shareable;
+    if (!assign_target(sandbox, disk, ports, error))
+        return FALSE;
+    disk->plugged = TRUE; /* it counts from here on, and a recovery looks for it */
+    return TRUE;
+}
+
+gboolean sv_disk_claim(SvContainer *container, SvDiskRecord *disk, GError **error)
+{
+    guint others = 0;
+
+    if (!claim(container, disk, &others, error))
+        return FALSE;
+    return disk->host_target || others > 0 || sv_disk_hold(container->sandbox, disk, error);
+}
+
+void sv_disk_unclaim(SvSandbox *sandbox, SvDiskRecord *disk)
+{
+    disk->plugged = FALSE;
+    if (!disk->alias)
+        return;
+    g_hash_table_remove(sandbox->disk_holds, disk->alias);
+    if (!disk->claim_disk || !sandbox->record)
+        return;
+    g_autofree char *dir = claim_dir(sandbox);
+    SvBlockClaim mine = claim_of(sandbox, disk, "");
+    sv_block_claim_drop(dir, &mine);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The host's mounts of disks: taken away before the guest mounts them, put back afterwards. In threads:
+ * writing a file system back and mounting one take as long as they take. */
+#include <config.h>
+
+#include "core/disks.h"
+
+#include "base/fd.h"
+#include "core/thread.h"
+#include <string.h>
+
+/* What stands at the mount point while the file system is in the guest. */
+static char *mark_of(const SvDiskRecord *disk)
+{
+    return g_strconcat("sandvirt:", disk->alias, NULL);
+}
+
+SvBlockMount *sv_disk_host_mount(const SvDiskRecord *disk)
+{
+    SvBlockMount *mount = g_new0(SvBlockMount, 1);
+
+    mount->major = disk->major;
+    mount->minor = disk->minor;
+    mount->seq = disk->seq;
+    mount->device = g_strdup(disk->host_device);
+    mount->target = g_strdup(disk->host_target);
+    mount->fstype = g_strdup(disk->fstype);
+    mount->options = g_strdup(disk->host_options);
+    mount->super_options = g_strdup(disk->host_super);
+    return mount;
+}
+
+/* One disk for the thread: copies. */
+typedef struct {
+    SvDiskRecord *disk;
+    SvBlockMount *mount;
+    char *mark;
+    gboolean if_missing;
+    int fd; /* held exclusively */
+    GError *error;
+} Item;
+
+static void item_free(gpointer data)
+{
+    Item *item = data;
+
+    sv_disk_record_free(item->disk);
+    sv_block_mount_free(item->mount);
+    g_free(item->mark);
+    sv_fd_close(item->fd);
+    g_clear_error(&item->error);
+    g_free(item);
+}
+
+typedef struct {
+    SvSandbox *sandbox;
+    char *container;
+    GPtrArray *items;
+    guint64 ticket;
+    SvDone done;
+    gpointer user_data;
+} Work;
+
+static Work *work_new(SvSandbox *sandbox, const char *container)
+{
+    Work *work = g_new0(Work, 1);
+
+    work->sandbox = sandbox;
+    work->container = g_strdup(container);
+    work->items = g_ptr_array_new_with_free_func(item_free);
+    return work;
+}
+
+static void work_add(Work *work, const SvDiskRecord *disk, gboolean if_missing)
+{
+    Item *item = g_new0(Item, 1);
+
+    item->disk = sv_disk_record_copy(disk);
+    item->mount = sv_disk_host_mount(disk);
+    item->mark = mark_of(disk);
+    item->if_missing = if_missing;
+    item->fd = -1;
+    g_ptr_array_add(work->items, item);
+}
+
+static void work_free(Work *work)
+{
+    g_free(work->container);
+    g_ptr_array_unref(work->items);
+    g_free(work);
+}
+
+/* ---- taking away */
+
+/* In the thread. Unmounted, and nobody else has it: the device is held. Else all is as it was. */
+static void take_one(Item *item)
+{
+    const SvDiskRecord *disk = item->disk;
+    g_autoptr(GError) error = NULL;
+
+    if (!sv_block_mount_take(item->mount, item->mark, &item->error))
+        return;
+    g_autoptr(SvBlockInfo) info =
+        sv_block_probe(disk->major, disk->minor, disk->source, disk->source, &item->error);
+    if (info)
+        item->fd = sv_block_open_exclusive(info, &item->error);
+    if (item->fd < 0 &&
+        !sv_block_mount_restore(item->mount, disk->source, item->mark, TRUE, &error))
+        g_prefix_error(&item->error, "%s, and ", error->message);
+}
+
+static void take_work(gpointer data)
+{
+    Work *work = data;
+
+    for (guint i = 0; i < work->items->len; i++)
+        take_one(work->items->pdata[i]);
+}
+
+/* FALSE: it is no reason to stay on the host, but to fail. */
+static gboolean stay_on_host(SvContainer *container, SvDiskRecord *disk, const GError *error)
+{
+    if (!sv_error_is(error, SV_ERR_BUSY))
+        return FALSE;
+    g_message("container %s: %s is shared through virtiofs, not as a disk: %s",
+        container->record->id, disk->use == SV_DISK_ROOTFS ? "the rootfs" : disk->path,
+        error->message);
+    sv_disk_unclaim(container->sandbox, disk);
+    sv_disks_forget(container, disk);
+    return TRUE;
+}
+
+static void take_done(gpointer data)
+{
+    Work *work = data;
+    SvContainer *container = sv_sandbox_find(work->sandbox, work->container, NULL);
+    GError *error = NULL;
+
+    for (guint i = 0; i < work->items->len && container; i++) {
+        Item *item = work->items->pdata[i];
+        SvDiskRecord *disk = sv_disk_records_find(container->record->disks, item->disk->alias);
+
+        if (!disk)
+            continue;
+        if (!item->error)
+            sv_disk_take_hold(work->sandbox, disk, sv_fd_steal(&item->fd));
+        else if (!stay_on_host(container, disk, item->error) && !error)
+            error = g_error_copy(item->error);
+    }
+    sv_ticket_fail(work->ticket, error);
+    work_free(work);
+}
+
+void sv_disks_take_mounts(SvContainer *container, guint64 ticket)
+{
+    Work *work = work_new(container->sandbox, container->record->id);
+    GPtrArray *disks = container->record->disks;
+    g_autoptr(GError) error = NULL;
+
+    for (guint i = 0; i < disks->len; i++) {
+        SvDiskRecord *disk = disks->pdata[i];
+
+        if (!disk->host_target)
+            continue;
+        disk->host_taken = TRUE;
+        work_add(work, disk, FALSE);
+    }
+    work->ticket = ticket;
+    if (work->items->len && sv_container_save(container, &error)) {
+        sv_thread_run(take_work, take_done, work);
+        return;
+    }
+    sv_ticket_fail(ticket, g_steal_pointer(&error));
+    work_free(work);
+}
+
+/* ---- putting back */
+
+static void restore_work(gpointer data)
+{
+    Work *work = data;
+
+    for (guint i = work->items->len; i > 0; i--) {
+        Item *item = work->items->pdata[i - 1];
+
+        if (!sv_block_mount_restore(
+                item->mount, item->disk->source, item->mark, item->if_missing, &item->error))
+            g_warning("container %s: %s", work->container, item->error->message);
+    }
+}
+
+static void restore_done(gpointer data)
+{
+    Work *work = data;
+    SvContainer *container = sv_sandbox_find(work->sandbox, work->container, NULL);
+
+    for (guint i = 0; i < work->items->len && container; i++) {
+        const Item *item = work->items->pdata[i];
+        SvDiskRecord *disk = sv_disk_records_find(container->record->disks, item->disk->alias);
+
+        if (disk)
+            disk->host_taken = FALSE;
+    }
+    sv_answer_later(work->done, NULL, work->user_data);
+    work_free(work);
+}
+
+gboolean sv_disks_any_mount(const SvContainer *container)
+{
+    for (guint i = 0; i < container->record->disks->len; i++) {
+        const SvDiskRecord *disk = container->record->disks->pdata[i];
+
+        if (disk->host_taken && !disk->plugged)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+void sv_disk_restore_held(SvSandbox *sandbox, const SvDiskRecord *disk)
+{
+    if (!disk->host_taken)
+        return;
+    Work *work = work_new(sandbox, disk->alias);
+    work_add(work, disk, FALSE);
+    sv_thread_run(restore_work, restore_done, work);
+}
+
+void sv_disks_restore_mounts(
+    SvContainer *container, gboolean if_missing, SvDone done, gpointer user_data)
+{
+    Work *work = work_new(container->sandbox, container->record->id);
+    GPtrArray *disks = container->record->disks;
+
+    for (guint i = 0; i < disks->len; i++) {
+        SvDiskRecord *disk = disks->pdata[i];
+
+        if (disk->host_taken && !disk->plugged)
+            work_add(work, disk, if_missing);
+    }
+    work->done = done;
+    work->user_data = user_data;
+    if (work->items->len)
+        sv_thread_run(restore_work, restore_done, work);
+    else
+        restore_done(work);
+}

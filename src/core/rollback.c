@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A create that was cut off with its monitor is undone by the next one, from what is recorded. */
+#include "core/disks.h"
+
+static void on_removed(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    guint64 *ticket = user_data;
+    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
+    g_free(ticket);
+}
+
+static void step_remove(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    SvSandbox *sandbox = container->sandbox;
+    sv_process_kill_shim(container->init);
+    /* a suspended machine lets no disk go */
+    if (sandbox->machine == SV_MACHINE_UP && sandbox->record->suspended &&
+        sv_disks_any_plugged(container))
+        sv_machine_resume(sandbox);
+    if (sandbox->machine != SV_MACHINE_UP || !sv_agent_is_ready(sandbox->agent) ||
+        sandbox->record->suspended) {
+        sv_sequence_next(seq);
+        return;
+    }
+    guint64 ticket = sv_sequence_ticket(seq);
+    Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
+    message.container_id = container->record->id;
+    message.timeout_ms = sandbox->config->stop_ms;
+    sv_agent_call(sandbox->agent, "Remove", &message.base,
+        &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms + SV_AGENT_SILENT_MS,
+        on_removed, g_memdup2(&ticket, sizeof ticket));
+}
+
+static void on_step(const GError *error, gpointer user_data)
+{
+    guint64 *ticket = user_data;
+    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
+    g_free(ticket);
+}
+
+static void step_disks(SvSequence *seq, gpointer user_data)
+{
+    guint64 ticket = sv_sequence_ticket(seq);
+    sv_disks_unplug(user_data, NULL, on_step, g_memdup2(&ticket, sizeof ticket));
+}
+
+static void step_host_mounts(SvSequence *seq, gpointer user_data)
+{
+    guint64 ticket = sv_sequence_ticket(seq);
+    sv_disks_restore_mounts(user_data, TRUE, on_step, g_memdup2(&ticket, sizeof ticket));
+}
+
+static void step_share(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GError *error = NULL;
+    if (sv_share_release(container->sandbox->paths, container->record->index, TRUE, NULL, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
+static const SvStep steps[] = {
+    {"remove", step_remove, NULL, 0},
+    {"disks", step_disks, NULL, 0},
+    {"host mounts of disks", step_host_mounts, NULL, 0},
+    {"share", step_share, NULL, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+static void on_rolled_back(SvSequence *seq, const GError *error, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    g_autoptr(GError) failure = g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "rolled back");
+    container->removal = NULL;
+    sv_container_create_failed(container, failure);
+}
+
+static gboolean has_disks(const SvContainer *container)
+{
+    return sv_disks_any_plugged(container) || sv_disks_any_mount(container);
+}
+
+/* Without disks nothing of it has to be waited for. */
+static void roll_back_now(SvContainer *container)
+{
+    SvSandbox *sandbox = container->sandbox;
+    g_autoptr(GError) error = NULL;
+    sv_process_kill_shim(container->init);
+    if (sandbox->machine == SV_MACHINE_UP && sandbox->agent) {
+        Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
+        message.container_id = container->record->id;
+        sv_agent_call(sandbox->agent, "Remove", &message.base,
+            &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms, NULL, NULL);
+    }
+    if (!sv_share_release(sandbox->paths, container->record->index, TRUE, NULL, &error))
+        g_warning("container %s: ignoring: %s", container->record->id, error->message);
+    g_clear_error(&error);
+    if (!sandbox->recovering) {
+        on_rolled_back(NULL, NULL, container);
+        return;
+    }
+    /* the end of the recovery looks after the machine */
+    container->record->cause = SV_CAUSE_ROLLED_BACK;
+    if (!sv_container_move(container, SV_EVENT_FAILED, &error))
+        g_warning("container %s: %s", container->record->id, error->message);
+    sv_container_forget(container);
+}
+
+void sv_container_roll_back(SvContainer *container)
+{
+    if (container->removal)
+        return;
+    g_message("container %s: its create was cut off: rolled back", container->record->id);
+    if (!has_disks(container)) {
+        roll_back_now(container);
+        return;
+    }
+    g_autofree char *label = g_strdup_printf("roll back %s", container->record->id);
+    container->removal =
+        sv_sequence_start(label, steps, SV_SEQUENCE_CONTINUE, on_rolled_back, container);
+}
