@@ -413,7 +413,7 @@ snap() {
         done
         awk -v w="$WORK/" 'index($5, w) == 1 || index($4, w) == 1 { print "mount", $5 }' /proc/self/mountinfo
         find "$ROOT" "$RUN" -mindepth 1 ! -path "$RUN/.sock" ! -path "$RUN/.sock/launcher*" \
-            ! -path "$RUN/.box" ! -path "$ROOT/.sandbox" ! -path "$ROOT/.lock" 2>/dev/null | sed 's/^/file /'
+            ! -path "$RUN/.box" ! -path "$RUN/.disk" ! -path "$ROOT/.sandbox" ! -path "$ROOT/.lock" 2>/dev/null | sed 's/^/file /'
         find "$WORK/boot" -mindepth 1 2>/dev/null | sed 's/^/file /'
         ip -o link | awk -F': ' '{ print "link", $2 }' | grep -E 'sv|tap' || true
         find /sys/fs/cgroup -type d -path "*${WORK##*.}*" 2>/dev/null | sed 's/^/cgroup /'

@@ -1,0 +1,331 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Disks: root file systems, devices and volumes on block devices (cases A28 to A31).
+
+load lib
+
+setup_file() {
+    export BATS_TEST_TIMEOUT=300
+    suite_begin
+    pod_up
+}
+teardown_file() { suite_end; }
+setup() {
+    test_begin
+    UNIT=0
+}
+teardown() {
+    local id
+    while read -r id; do
+        rt delete --force "$id" >/dev/null 2>&1 || true
+    done < <(tac "$T/ids")
+    drop_disks
+    test_end
+}
+
+# ---------------------------------------------------------------- disks of the host
+
+# image NAME TYPE [SIZE]: $T/NAME.img with a file system of TYPE ("raw": none).
+image() {
+    truncate -s "${3:-320M}" "$T/$1.img"
+    case $2 in
+    ext4) mkfs.ext4 -q -F "$T/$1.img" ;;
+    xfs) mkfs.xfs -q -f "$T/$1.img" ;;
+    raw) ;;
+    esac
+}
+
+# disk NAME TYPE [SIZE]: the same as a loop device: sets DEV, MAJ, MIN.
+disk() {
+    image "$@"
+    attach "$1"
+}
+
+# attach NAME [LOSETUP-OPTION...]: a loop device on $T/NAME.img.
+attach() {
+    local name=$1
+    shift
+    DEV=$(losetup -f --show "$@" "$T/$name.img")
+    MAJ=$((0x$(stat -c %t "$DEV"))) MIN=$((0x$(stat -c %T "$DEV")))
+}
+
+# disk_bundle NAME TYPE ARG...: bundle $T/NAME of the pod whose rootfs is mounted from a disk of its own,
+# with NAME in the file /marker.
+disk_bundle() {
+    local name=$1 type=$2
+    shift 2
+    disk "$name" "$type"
+    mkdir -p "$T/$name/rootfs"
+    mount "$DEV" "$T/$name/rootfs"
+    cp -a "$BUNDLES/base/." "$T/$name/rootfs/"
+    echo "$name" >"$T/$name/rootfs/marker"
+    bundle_config "$T/$name" "$@"
+}
+
+# bundle_config DIR ARG...: config.json of a member of the pod.
+bundle_config() {
+    local dir=$1
+    shift
+    jq '.process.terminal = false | .process.args = $ARGS.positional | .root.readonly = false
+        | .process.cwd = "/"' "$BUNDLES/config.json" --args -- "$@" >"$dir/config.json"
+    member "$dir"
+}
+
+drop_disks() {
+    local path dev
+    while read -r path; do
+        umount "$path" || umount -l "$path" || true
+    done < <(awk -v t="$T/" 'index($5, t) == 1 { print $5 }' /proc/self/mountinfo | sort -r)
+    while read -r dev; do
+        losetup -d "$dev" || true
+    done < <(losetup -n -l -O NAME,BACK-FILE | awk -v t="$T/" 'index($2, t) == 1 { print $1 }')
+}
+
+# targets ALIAS-PART: the machine's disks whose alias has it.
+disk_count() { $VIRSH domblklist "$(domain_of "$POD")" | grep -c . || true; }
+aliases() { $VIRSH dumpxml "$(domain_of "$POD")" | grep -o "ua-sv-[^'\"]*" | sort -u || true; }
+fstype_at() { awk -v p="$1" '$5 == p { t = $9; for (i = 7; i < NF; i++) if ($i == "-") t = $(i + 1) } END { print t }' /proc/self/mountinfo; }
+# Nobody has it: an exclusive open works.
+is_free() { python3 -c 'import os, sys; os.close(os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL))' "$1"; }
+
+# device PATH ACCESS [ATTRIBUTES]: $DEV in linux.devices of $T/b, with a rule.
+device() {
+    jqe "$T/b" '.linux.devices += [{path: $p, type: "b", major: $a, minor: $b} + $more]
+        | .linux.resources.devices += [{allow: true, type: "b", major: $a, minor: $b, access: $access}]' \
+        --arg p "$1" --argjson a "$MAJ" --argjson b "$MIN" --arg access "$2" --argjson more "${3:-{\}}"
+}
+
+# says SCRIPT: what a member with bundle $T/b prints for it.
+says() {
+    jqe "$T/b" '.process.args = ["sh", "-c", $s]' --arg s "$1"
+    new_id "s$RANDOM"
+    rt run --bundle "$T/b" "$ID" 2>&1
+}
+
+# ---------------------------------------------------------------- root file systems
+
+@test "a root file system on ext4: from create to delete, content on both sides" {
+    disk_bundle b ext4 sh -c 'echo from guest >/made; cat /marker; exec sleep 1000'
+    new_id ext
+    quiet rt create --bundle "$T/b" "$ID"
+    assert_eq "$(fstype_at "$T/b/rootfs")" tmpfs 'file system of the host'
+    assert_eq "$(ls "$T/b/rootfs")" ''
+    run ! touch "$T/b/rootfs/x"
+    assert_has "$($VIRSH domblklist "$(domain_of "$POD")")" "$DEV"
+    assert_has "$(aliases)" "ua-sv-${ID:0:12}-"
+    assert_has "$($VIRSH dumpxml "$(domain_of "$POD")")" "use=\"rootfs\" source=\"$DEV\""
+    rt start "$ID"
+    wait_for 10 grep -q b "$T/out.log"
+    rt kill "$ID" KILL
+    wait_state "$ID" stopped
+    assert_eq "$(disk_count)" 0 'disks in the machine'
+    rt delete "$ID"
+    assert_eq "$(fstype_at "$T/b/rootfs")" ext4 'file system of the host'
+    assert_eq "$(cat "$T/b/rootfs/made")" 'from guest'
+    umount "$T/b/rootfs"
+    fsck.ext4 -n "$DEV"
+}
+
+@test "a root file system on xfs, and a copy of it with the same UUID beside it" {
+    disk_bundle b xfs sleep 1000
+    umount "$T/b/rootfs"
+    cp --sparse=always "$T/b.img" "$T/c.img"
+    mount "$DEV" "$T/b/rootfs"
+    attach c
+    mkdir -p "$T/c/rootfs"
+    mount -o nouuid "$DEV" "$T/c/rootfs"
+    echo c >"$T/c/rootfs/marker"
+    bundle_config "$T/c" cat /marker
+    new_id first
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    new_id second
+    run rt run --bundle "$T/c" "$ID"
+    assert_status 0
+    assert_eq "$output" c
+    rt delete --force "first-$N"
+    assert_eq "$(cat "$T/b/rootfs/marker")" b
+    umount "$T/b/rootfs" "$T/c/rootfs"
+    xfs_repair -n "$T/b.img" >/dev/null
+    xfs_repair -n "$T/c.img" >/dev/null
+}
+
+@test "created and never started: killed, or deleted" {
+    local how
+    disk_bundle b ext4 true
+    for how in kill delete force; do
+        new_id "$how"
+        quiet rt create --bundle "$T/b" "$ID"
+        case $how in
+        kill)
+            rt kill "$ID" KILL
+            wait_state "$ID" stopped
+            is_free "$DEV"
+            rt delete "$ID"
+            ;;
+        delete) rt delete "$ID" ;;
+        force) rt delete --force "$ID" ;;
+        esac
+        assert_eq "$(fstype_at "$T/b/rootfs")" ext4 "after $how"
+        assert_eq "$(disk_count)" 0 "disks after $how"
+    done
+    umount "$T/b/rootfs"
+    fsck.ext4 -n "$DEV"
+}
+
+@test "when it has stopped the storage can be taken down, though delete comes later" {
+    disk_bundle b ext4 true
+    new_id gone
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    wait_state "$ID" stopped
+    umount "$T/b/rootfs"
+    is_free "$DEV"
+    fsck.ext4 -n "$DEV"
+    losetup -d "$DEV"
+    run ! losetup "$DEV"
+    rt delete "$ID"
+    ! mountpoint -q "$T/b/rootfs"
+}
+
+@test "while it is in the machine the host cannot mount it" {
+    disk_bundle b ext4 sleep 1000
+    new_id held
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    mkdir "$T/mnt"
+    run ! mount "$DEV" "$T/mnt"
+    run ! is_free "$DEV"
+}
+
+@test "a folder that only lies on a disk is shared, not plugged (A29)" {
+    local kind
+    disk d ext4
+    mkdir -p "$T/d/sub/rootfs" "$T/mnt" "$T/other"
+    mount "$DEV" "$T/mnt"
+    for kind in folder bind twice below; do
+        rm -rf --one-file-system "$T/b"
+        mkdir -p "$T/b/rootfs"
+        case $kind in
+        folder)
+            cp -a "$BUNDLES/base/." "$T/mnt/"
+            rmdir "$T/b/rootfs"
+            mkdir "$T/mnt/sub"
+            cp -a "$BUNDLES/base" "$T/mnt/sub/rootfs"
+            ln -s "$T/mnt/sub/rootfs" "$T/b/rootfs"
+            ;;
+        bind) mount --bind "$T/mnt/sub/rootfs" "$T/b/rootfs" ;;
+        twice) mount --bind "$T/mnt" "$T/b/rootfs" ;;
+        below)
+            umount "$T/mnt"
+            mount "$DEV" "$T/b/rootfs"
+            mount -t tmpfs none "$T/b/rootfs/tmp"
+            ;;
+        esac
+        bundle_config "$T/b" sleep 1000
+        new_id "$kind"
+        quiet rt run --detach --bundle "$T/b" "$ID"
+        assert_eq "$(disk_count)" 0 "disks for $kind"
+        rt delete --force "$ID"
+        umount -q "$T/b/rootfs/tmp" || true
+        umount -q "$T/b/rootfs" || true
+    done
+}
+
+@test "a mount on the host that is busy stays there" {
+    disk_bundle b ext4 cat /marker
+    exec {held}<"$T/b/rootfs/marker"
+    new_id busy
+    run rt run --bundle "$T/b" "$ID"
+    exec {held}<&-
+    assert_status 0
+    assert_has "$output" b
+    assert_eq "$(fstype_at "$T/b/rootfs")" ext4
+    is_free "$DEV" && fail 'it is not mounted any more'
+    true
+}
+
+@test "mount options go with it and come back with it" {
+    local before
+    disk_bundle b ext4 sh -c 'grep " / " /proc/mounts'
+    umount "$T/b/rootfs"
+    mount -o noatime,nodev,errors=remount-ro,commit=17 "$DEV" "$T/b/rootfs"
+    before=$(awk -v p="$T/b/rootfs" '$5 == p { $1 = $2 = $7 = ""; print }' /proc/self/mountinfo)
+    new_id options
+    run rt run --bundle "$T/b" "$ID"
+    assert_has "$output" noatime
+    assert_has "$output" errors=remount-ro
+    assert_has "$output" commit=17
+    rt delete --force "$ID"
+    assert_eq "$(awk -v p="$T/b/rootfs" '$5 == p { $1 = $2 = $7 = ""; print }' /proc/self/mountinfo)" "$before"
+}
+
+# ---------------------------------------------------------------- devices
+
+@test "a device has the name, mode and owner of the spec, and the guest's numbers" {
+    mkm "$T/b" true
+    disk d raw 64M
+    echo 'from host' | dd of="$DEV" conv=notrunc status=none
+    device /dev/data rwm '{"fileMode": 432, "uid": 0, "gid": 6}'
+    run says 'stat -c "%F %a %u %g %t:%T" /dev/data; head -c 9 /dev/data; echo; blockdev --getro /dev/data
+        blockdev --getsize64 /dev/data; echo "from guest" | dd of=/dev/data bs=512 seek=8 conv=notrunc,fsync 2>/dev/null
+        cat /proc/partitions'
+    assert_status 0
+    assert_has "${lines[0]}" 'block special file 660 0 6'
+    assert_eq "${lines[1]}" 'from host'
+    assert_eq "${lines[2]}" 0 'read-only'
+    assert_eq "${lines[3]}" $((64 << 20)) size
+    assert_eq "$(dd if="$DEV" bs=512 skip=8 count=1 iflag=direct status=none | head -c 10)" 'from guest'
+    is_free "$DEV"
+}
+
+@test "the disk is read-only exactly when something says so (A30)" {
+    local what wanted
+    disk d raw 16M
+    for what in rm rwm setro; do
+        rm -rf "$T/b"
+        mkm "$T/b" true
+        wanted=1
+        case $what in
+        setro)
+            blockdev --setro "$DEV"
+            device /dev/data rwm
+            ;;
+        rwm) device /dev/data rwm && wanted=0 ;;
+        *) device /dev/data "$what" ;;
+        esac
+        run says "blockdev --getro /dev/data; dd if=/dev/zero of=/dev/data bs=512 count=1 conv=fsync 2>/dev/null && echo written"
+        [ "$what" = rm ] || assert_eq "${lines[0]}" "$wanted" "read-only with $what"
+        if [ $wanted = 1 ]; then
+            [[ $output != *written* ]] || fail "written with $what"
+        else
+            assert_has "$output" written
+        fi
+    done
+    blockdev --setrw "$DEV"
+    disk_bundle r ext4 sh -c 'cat /marker; touch /x 2>/dev/null || echo refused; sleep 1000'
+    jqe "$T/r" '.root.readonly = true'
+    new_id ro
+    quiet rt run --detach --bundle "$T/r" "$ID"
+    wait_for 10 grep -q refused "$T/out.log"
+    assert_has "$($VIRSH dumpxml "$(domain_of "$POD")")" '<readonly/>'
+    rt delete --force "$ID"
+    umount "$T/r/rootfs"
+    mount -o ro "$DEV" "$T/r/rootfs"
+    jqe "$T/r" '.root.readonly = false'
+    new_id mro
+    quiet rt run --detach --bundle "$T/r" "$ID"
+    wait_for 10 grep -q refused "$T/out.log"
+    assert_has "$($VIRSH dumpxml "$(domain_of "$POD")")" '<readonly/>'
+}
+
+@test "the whole /dev of the host is not for a privileged container" {
+    mkm "$T/b" true
+    disk d raw 16M
+    jqe "$T/b" '.linux.resources.devices = [{allow: true, access: "rwm"}]'
+    device "$DEV" rwm
+    run says 'ls -l /dev | grep ^b; echo $?'
+    assert_status 0
+    assert_eq "$output" 1 'no block devices'
+    assert_has "$(cat "$LOG/launcher")" "\"$DEV\" is not in the machine, ignored"
+    device /dev/mine rwm
+    run says 'blockdev --getro /dev/mine'
+    assert_eq "$output" 0 'one under another name'
+}
