@@ -3,6 +3,7 @@
 # Disks: root file systems, devices and volumes on block devices (cases A28 to A31).
 
 load lib
+load block
 
 setup_file() {
     export BATS_TEST_TIMEOUT=300
@@ -10,98 +11,6 @@ setup_file() {
     pod_up
 }
 teardown_file() { suite_end; }
-setup() {
-    test_begin
-    UNIT=0
-}
-teardown() {
-    local id
-    while read -r id; do
-        rt delete --force "$id" >/dev/null 2>&1 || true
-    done < <(tac "$T/ids")
-    drop_disks
-    test_end
-}
-
-# ---------------------------------------------------------------- disks of the host
-
-# image NAME TYPE [SIZE]: $T/NAME.img with a file system of TYPE ("raw": none).
-image() {
-    truncate -s "${3:-320M}" "$T/$1.img"
-    case $2 in
-    ext4) mkfs.ext4 -q -F "$T/$1.img" ;;
-    xfs) mkfs.xfs -q -f "$T/$1.img" ;;
-    raw) ;;
-    esac
-}
-
-# disk NAME TYPE [SIZE]: the same as a loop device: sets DEV, MAJ, MIN.
-disk() {
-    image "$@"
-    attach "$1"
-}
-
-# attach NAME [LOSETUP-OPTION...]: a loop device on $T/NAME.img.
-attach() {
-    local name=$1
-    shift
-    DEV=$(losetup -f --show "$@" "$T/$name.img")
-    MAJ=$((0x$(stat -c %t "$DEV"))) MIN=$((0x$(stat -c %T "$DEV")))
-}
-
-# disk_bundle NAME TYPE ARG...: bundle $T/NAME of the pod whose rootfs is mounted from a disk of its own,
-# with NAME in the file /marker.
-disk_bundle() {
-    local name=$1 type=$2
-    shift 2
-    disk "$name" "$type"
-    mkdir -p "$T/$name/rootfs"
-    mount "$DEV" "$T/$name/rootfs"
-    cp -a "$BUNDLES/base/." "$T/$name/rootfs/"
-    echo "$name" >"$T/$name/rootfs/marker"
-    bundle_config "$T/$name" "$@"
-}
-
-# bundle_config DIR ARG...: config.json of a member of the pod.
-bundle_config() {
-    local dir=$1
-    shift
-    jq '.process.terminal = false | .process.args = $ARGS.positional | .root.readonly = false
-        | .process.cwd = "/"' "$BUNDLES/config.json" --args -- "$@" >"$dir/config.json"
-    member "$dir"
-}
-
-drop_disks() {
-    local path dev
-    while read -r path; do
-        umount "$path" || umount -l "$path" || true
-    done < <(awk -v t="$T/" 'index($5, t) == 1 { print $5 }' /proc/self/mountinfo | sort -r)
-    while read -r dev; do
-        losetup -d "$dev" || true
-    done < <(losetup -n -l -O NAME,BACK-FILE | awk -v t="$T/" 'index($2, t) == 1 { print $1 }')
-}
-
-# targets ALIAS-PART: the machine's disks whose alias has it.
-disk_count() { $VIRSH domblklist "$(domain_of "$POD")" | grep -c . || true; }
-aliases() { $VIRSH dumpxml "$(domain_of "$POD")" | grep -o "ua-sv-[^'\"]*" | sort -u || true; }
-fstype_at() { awk -v p="$1" '$5 == p { t = $9; for (i = 7; i < NF; i++) if ($i == "-") t = $(i + 1) } END { print t }' /proc/self/mountinfo; }
-# Nobody has it: an exclusive open works.
-is_free() { python3 -c 'import os, sys; os.close(os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL))' "$1"; }
-
-# device PATH ACCESS [ATTRIBUTES]: $DEV in linux.devices of $T/b, with a rule.
-device() {
-    jqe "$T/b" '.linux.devices += [{path: $p, type: "b", major: $a, minor: $b} + $more]
-        | .linux.resources.devices += [{allow: true, type: "b", major: $a, minor: $b, access: $access}]' \
-        --arg p "$1" --argjson a "$MAJ" --argjson b "$MIN" --arg access "$2" --argjson more "${3:-{\}}"
-}
-
-# says SCRIPT: what a member with bundle $T/b prints for it.
-says() {
-    jqe "$T/b" '.process.args = ["sh", "-c", $s]' --arg s "$1"
-    new_id "s$RANDOM"
-    rt run --bundle "$T/b" "$ID" 2>&1
-}
-
 # ---------------------------------------------------------------- root file systems
 
 @test "a root file system on ext4: from create to delete, content on both sides" {

@@ -46,7 +46,7 @@ suite_begin() {
 # write_conf [SECTION.KEY=VALUE...]: the configuration of this file, with these lines besides.
 write_conf() {
     local section line
-    for section in hypervisor machine paths network log timeouts; do
+    for section in hypervisor machine paths network log timeouts storage; do
         echo "[$section]"
         case $section in
         hypervisor) echo accel=tcg ;;
