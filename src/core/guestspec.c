@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "core/guestspec-private.h"
 #include "core/lifecycle.h"
+#include "devices/block-mount.h"
 #include <string.h>
 
 #define GUEST_OCI_VERSION "1.0.2" /* crun refuses what does not contain "1.0" */
@@ -229,6 +230,15 @@ gboolean sv_guest_spec_check(const SvSpec *spec, GPtrArray *warnings, GError **e
         .join_namespace = join_any,
         .check = TRUE,
     };
+    for (guint i = 0; i < spec->mounts->len; i++) {
+        const SvSpecMount *mount = spec->mounts->pdata[i];
+
+        /* a disk by its type: looked at when it is planned */
+        if (!sv_spec_mount_is_bind(mount) && sv_block_fstype_is_known(mount->type)) {
+            sources[i].kind = SV_SOURCE_BLOCK;
+            sources[i].guest_path = (char *)"/";
+        }
+    }
     g_autoptr(SvGuestSpec) guest = sv_guest_spec_build(spec, &params, error);
 
     for (guint i = 0; guest && i < guest->warnings->len; i++)
