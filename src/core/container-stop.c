@@ -53,8 +53,9 @@ static void on_killed(const ProtobufCMessage *reply, const GError *error, gpoint
     /* A kill that failed because nothing is there any more: the exit event tells, or has told. */
     if (error && !sv_error_is(error, SV_ERR_NOT_FOUND) && !sv_error_is(error, SV_ERR_NOT_RUNNING))
         g_info("container %s: ignoring: kill in the guest: %s", call->id, error->message);
-    if (error && sv_error_is(error, SV_ERR_NOT_FOUND))
-        sv_ticket_next(call->ticket); /* the guest never had it */
+    /* the guest never had it, or tells nothing any more */
+    if (error && (sv_error_is(error, SV_ERR_NOT_FOUND) || sv_error_is(error, SV_ERR_CLOSED)))
+        sv_ticket_next(call->ticket);
     call_free(call);
 }
 
