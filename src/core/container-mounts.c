@@ -99,32 +99,30 @@ static SvSourceInfo *classify_all(SvContainer *container, GError **error)
 
 /* ---- name spaces named by a path: /proc/SHIM/ns/pid means that container's in the guest */
 
+static gboolean names_shim(const char *path, const char *type, const SvContainer *other)
+{
+    struct stat wanted, st;
+    g_autofree char *own = g_strdup_printf("/proc/%d/ns/%s", (int)other->init->shim_pid, type);
+    if (other->init->shim_pid <= 1)
+        return FALSE;
+    /* a shim has a pid namespace of its own; the others are told by the path alone */
+    if (!g_str_equal(type, "pid"))
+        return g_str_equal(path, own);
+    return stat(path, &wanted) == 0 && stat(own, &st) == 0 && st.st_ino == wanted.st_ino;
+}
+
 static const char *join_namespace(
     const char *type, const char *path, gpointer user_data, GError **error)
 {
     SvContainer *container = user_data;
     GHashTableIter iter;
     gpointer value;
+    g_hash_table_iter_init(&iter, container->sandbox->containers);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (names_shim(path, type, value) && sv_container_guest_ns(value, type))
+            return sv_container_guest_ns(value, type);
     if (!g_str_equal(type, "pid"))
         return NULL; /* the machine's own is the pod's */
-    struct stat wanted, st;
-    if (stat(path, &wanted) < 0) {
-        sv_error_set_errno(
-            error, SV_CORE_ERROR, errno, "linux.namespaces: pid namespace \"%s\"", path);
-        return NULL;
-    }
-    g_hash_table_iter_init(&iter, container->sandbox->containers);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        SvContainer *other = value;
-        if (other->init->shim_pid <= 1)
-            continue;
-        g_autofree char *ns =
-            g_strdup_printf("/proc/%d/ns/pid_for_children", (int)other->init->shim_pid);
-        g_autofree char *own = g_strdup_printf("/proc/%d/ns/pid", (int)other->init->shim_pid);
-        if ((stat(own, &st) == 0 && st.st_ino == wanted.st_ino) ||
-            (stat(ns, &st) == 0 && st.st_ino == wanted.st_ino))
-            return sv_container_guest_pid_path(other);
-    }
     g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
         "linux.namespaces: pid namespace \"%s\" belongs to no container of this sandbox", path);
     return NULL;

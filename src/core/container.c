@@ -28,7 +28,8 @@ void sv_container_free(SvContainer *container)
         g_source_remove(container->stop_timer);
     g_array_unref(container->stop_waiters);
     g_array_unref(container->delete_waiters);
-    g_free(container->guest_pid_path);
+    for (guint i = 0; i < G_N_ELEMENTS(container->guest_ns); i++)
+        g_free(container->guest_ns[i]);
     sv_pod_free(container->pod);
     sv_spec_free(container->spec);
     sv_record_free(container->record);
@@ -117,15 +118,23 @@ SvContainer *sv_container_load_spec(SvContainer *container)
     return container;
 }
 
+static const char *const ns_types[] = {"pid", "ipc", "uts"};
+
 void sv_container_set_guest_pid(SvContainer *container, guint32 pid)
 {
-    g_free(container->guest_pid_path);
-    container->guest_pid_path = pid > 1 ? g_strdup_printf("/proc/%u/ns/pid", pid) : NULL;
+    for (guint i = 0; i < G_N_ELEMENTS(ns_types); i++) {
+        g_free(container->guest_ns[i]);
+        container->guest_ns[i] =
+            pid > 1 ? g_strdup_printf("/proc/%u/ns/%s", pid, ns_types[i]) : NULL;
+    }
 }
 
-const char *sv_container_guest_pid_path(SvContainer *container)
+const char *sv_container_guest_ns(SvContainer *container, const char *type)
 {
-    return container->guest_pid_path;
+    for (guint i = 0; i < G_N_ELEMENTS(ns_types); i++)
+        if (g_str_equal(type, ns_types[i]))
+            return container->guest_ns[i];
+    return NULL;
 }
 
 void sv_container_note_oom(SvContainer *container)

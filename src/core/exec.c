@@ -173,7 +173,10 @@ static void on_exec_started(SvSequence *seq, const GError *error, gpointer user_
     SvWaiter started = process->started;
     process->started.done = NULL;
     process->starting = NULL;
-    sv_answer_later(started.done, error, started.user_data);
+    /* At once: a process that is over already sends its shim away next, and the caller, who watches the
+     * shim, must have the answer before. */
+    if (started.done)
+        started.done(error, started.user_data);
     if (!error) {
         if (process->ended_early)
             sv_process_finish(process, process->status);

@@ -149,11 +149,38 @@ static gboolean set_other(
     return TRUE;
 }
 
+static gboolean has_dev(const SvSpec *spec)
+{
+    for (guint i = 0; i < spec->mounts->len; i++)
+        if (g_str_equal(((SvSpecMount *)spec->mounts->pdata[i])->destination, "/dev"))
+            return TRUE;
+    return FALSE;
+}
+
+/* Where the spec mounts nothing at /dev a runtime makes the default nodes in the rootfs. Ours is the host's
+ * folder, in which a guest may make no device: it gets a /dev of its own. */
+static JsonObject *own_dev(void)
+{
+    JsonObject *mount = json_object_new();
+    JsonArray *options = json_array_new();
+
+    json_array_add_string_element(options, "nosuid");
+    json_array_add_string_element(options, "mode=755");
+    json_array_add_string_element(options, "size=64k");
+    json_object_set_string_member(mount, "destination", "/dev");
+    json_object_set_string_member(mount, "type", "tmpfs");
+    json_object_set_string_member(mount, "source", "tmpfs");
+    json_object_set_array_member(mount, "options", options);
+    return mount;
+}
+
 gboolean sv_guest_build_mounts(SvGuestBuild *build, JsonObject *config, GError **error)
 {
     JsonArray *mounts = json_array_new();
 
     json_object_set_array_member(config, "mounts", mounts);
+    if (!has_dev(build->spec))
+        json_array_add_object_element(mounts, own_dev());
     for (guint i = 0; i < build->spec->mounts->len; i++) {
         const SvSpecMount *mount = build->spec->mounts->pdata[i];
         g_autofree char *path = g_strdup_printf("mounts[%u]", i);

@@ -74,7 +74,7 @@ struct SvContainer {
     gboolean deleting; /* a delete waits for the stop */
     gint64 release_deadline;
     guint release_timer, stop_timer;
-    char *guest_pid_path; /* "/proc/PID" of its init in the guest; nullable */
+    char *guest_ns[3]; /* "/proc/PID/ns/TYPE" of its init in the guest; nullable */
 };
 
 typedef struct SvPodNetwork SvPodNetwork;
@@ -184,8 +184,9 @@ SvContainer *sv_container_load_spec(SvContainer *container);
 /* The record and everything in memory are gone afterwards. */
 void sv_container_forget(SvContainer *container);
 void sv_container_set_guest_pid(SvContainer *container, guint32 pid);
-/* "/proc/PID/ns/pid" in the guest, owned by @container; NULL before it is created there. */
-const char *sv_container_guest_pid_path(SvContainer *container);
+/* "/proc/PID/ns/TYPE" in the guest ("pid", "ipc", "uts"), owned by @container; NULL before it is created
+ * there. */
+const char *sv_container_guest_ns(SvContainer *container, const char *type);
 /* frozen and suspended flags -> FREEZE/THAW */
 void sv_container_update_paused(SvContainer *container);
 

@@ -92,7 +92,7 @@ teardown_file() { suite_end; }
     losetup -d "$DEV"
     run ! losetup "$DEV"
     rt delete "$ID"
-    ! mountpoint -q "$T/b/rootfs"
+    run ! mountpoint -q "$T/b/rootfs"
 }
 
 @test "while it is in the machine the host cannot mount it" {

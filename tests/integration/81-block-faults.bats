@@ -326,10 +326,8 @@ not_there() { ! rt state "$ID" >/dev/null 2>&1; }
 }
 
 @test "QEMU dies between plug and create" {
-    local domain
     disk_bundle b ext4 cat /marker
     stuck
-    domain=$(domain_of "$POD")
     kill -KILL "$(vm_pid "$POD")"
     run wait "$CREATE"
     wait_for 20 not_there
