@@ -587,3 +587,35 @@ ipam() { echo '"ipam": {"type": "host-local", "dataDir": "'"$T"'/ipam", "ranges"
     run -0 rt delete --force "$ID"
     assert_same_snap
 }
+
+# pod_man ARG...: podman, with $FAR_NS for the host: its bridge, its ports and its rules are there.
+pod_man() {
+    nsenter "--net=/run/netns/$FAR_NS" podman --root "$WORK/podman/storage" --runroot "$WORK/podman/run" \
+        --tmpdir "$WORK/podman/tmp" --network-config-dir "$T/net.d" --cgroup-manager cgroupfs --events-backend none \
+        --log-level error --runtime "$SANDVIRT" --runtime-flag "config=$CONF" --runtime-flag "root=$ROOT" "$@"
+}
+
+@test "podman: a network with a published port" {
+    command -v podman >/dev/null || skip 'no podman'
+    [ -x /usr/lib/cni/portmap ] || skip 'no plug-ins'
+    mkdir -p "$T/net.d"
+    tar -C "$BUNDLES/base" -c . | pod_man import - busybox:test >"$T/podman.log" 2>&1
+    pod_man network create --subnet 10.66.1.0/24 "n$N" >>"$T/podman.log" 2>&1
+    batch "$FAR_NS" <<END
+link add up0 type veth peer name up1
+link set up0 up
+link set up1 up
+addr add 10.66.9.1/24 dev up0
+END
+    pod_man run --detach --name "p$N" --network "n$N" --publish 7777:7000 busybox:test \
+        payload tcp-serve 0.0.0.0 7000 </dev/null >"$T/run.log" 2>&1 3>&- 4>&- || fail "$(cat "$T/run.log")"
+    local address
+    address=$(pod_man inspect "p$N" | jq -r '.[0].NetworkSettings.Networks[].IPAddress')
+    assert_eq "$(pod_man exec "p$N" ip -o -4 addr show dev eth0 | grep -o "inet [0-9.]*")" "inet $address"
+    wait_for 20 eval '[ "$(echo published | far "$PAYLOAD" tcp 10.66.9.1 7777)" = published ]'
+    assert_has "$(pod_man exec "p$N" cat /etc/hosts)" "$address"
+    pod_man rm --force --time 0 "p$N" >/dev/null 2>&1
+    pod_man rmi --force busybox:test >/dev/null 2>&1
+    umount "$WORK/podman/storage/overlay" 2>/dev/null || true
+    assert_same_snap 10
+}
