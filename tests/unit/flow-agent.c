@@ -370,6 +370,16 @@ static GError *do_attach(FlowAgent *agent, guint32 stream, GBytes *payload)
     return process ? NULL : no_such("process");
 }
 
+/* A connection is a row like a process: input and acknowledgements of its handle. */
+static void do_forward(FlowAgent *agent, GBytes *payload)
+{
+    Sandvirt__V1__ForwardRequest *request =
+        UNPACK(Sandvirt__V1__ForwardRequest, sandvirt__v1__forward_request__descriptor, payload);
+    g_autofree char *id = g_strdup_printf("forward-%u%s", request->port, request->ipv6 ? "-6" : "");
+    flow_agent_add(agent, request->handle, id);
+    sv_message_free(request);
+}
+
 static void do_resize(FlowAgent *agent, GBytes *payload)
 {
     Sandvirt__V1__ResizeRequest *request =
@@ -423,6 +433,8 @@ static void serve(FlowAgent *agent, guint32 stream, const char *method, GBytes *
         error = do_container(agent, method, payload);
     } else if (g_str_equal(method, "Resize")) {
         do_resize(agent, payload);
+    } else if (g_str_equal(method, "Forward")) {
+        do_forward(agent, payload);
     } else if (g_str_equal(method, "Setup")) {
         agent->set_up = TRUE;
     }
@@ -458,6 +470,7 @@ static const struct {
     {"Ps", &sandvirt__v1__ps_request__descriptor},
     {"Online", &sandvirt__v1__online_request__descriptor},
     {"ConfigureNetwork", &sandvirt__v1__network_request__descriptor},
+    {"Forward", &sandvirt__v1__forward_request__descriptor},
     {"Time", &sandvirt__v1__time_request__descriptor},
     {"Shutdown", &sandvirt__v1__shutdown_request__descriptor},
 };
@@ -523,7 +536,8 @@ static void on_frame(SvConn *conn, const SvFrame *frame, gpointer user_data)
     if (len > known)
         g_string_append_len(process->input, (const char *)data + known, (gssize)(len - known));
     process->input_eof |= (frame->flags & SV_FLAG_EOF) != 0;
-    sv_conn_send(conn, sv_message_ack(process->handle, SV_STREAM_STDIN, process->input->len));
+    if (!agent->deaf)
+        sv_conn_send(conn, sv_message_ack(process->handle, SV_STREAM_STDIN, process->input->len));
 }
 
 static void on_closed(SvConn *conn, const GError *error, gpointer user_data)

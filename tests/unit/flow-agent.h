@@ -35,6 +35,7 @@ typedef struct {
     guint connections;
     gboolean mute; /* does not answer a greeting */
     gboolean immortal; /* signals do nothing */
+    gboolean deaf; /* does not acknowledge input */
     gboolean forgetful; /* Remove does not end what is left */
     GHashTable *plans; /* method -> Plan */
     GHashTable *processes; /* handle -> FlowGuestProcess */
