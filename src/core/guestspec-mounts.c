@@ -3,6 +3,7 @@
  * the rootfs. */
 #include <config.h>
 
+#include "base/names.h"
 #include "core/guestspec-private.h"
 #include "core/lifecycle.h"
 #include <string.h>
@@ -76,12 +77,23 @@ static JsonArray *bind_options_of(SvGuestBuild *build, const SvSpecMount *mount,
     return options;
 }
 
+/* Programs find in /proc/self/mountinfo what a bind mount was made of: as on a host, its last part is the
+ * source's. (transfer full) */
+static char *share_name(const SvSpecMount *mount, guint index)
+{
+    g_autofree char *base = g_path_get_basename(mount->source);
+
+    if (sv_id_check(base, "name in the share", NULL))
+        return g_strdup_printf("m%u/%s", index, base);
+    return g_strdup_printf("m%u", index);
+}
+
 static char *plan_bind(SvGuestBuild *build, const SvSpecMount *mount, guint index)
 {
     SvBindPlan *plan = g_new0(SvBindPlan, 1);
 
     plan->mount_index = index;
-    plan->name = g_strdup_printf("m%u", index);
+    plan->name = share_name(mount, index);
     plan->source = g_strdup(mount->source);
     plan->recursive = sv_spec_mount_is_recursive(mount);
     plan->read_only = sv_spec_mount_is_read_only(mount);

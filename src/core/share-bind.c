@@ -52,6 +52,20 @@ static gboolean attach(
     return sv_mount_attach(tree, AT_FDCWD, target, error);
 }
 
+/* "NAME" or "FOLDER/NAME"; makes the folder. */
+static gboolean prepare_name(const char *folder, const char *name, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(name, "/", 2);
+    g_autofree char *parent = g_build_filename(folder, parts[0], NULL);
+
+    if (!sv_id_check(parts[0], "name in the share", error))
+        return FALSE;
+    if (!parts[1])
+        return sv_share_make_dir(folder, error);
+    return sv_id_check(parts[1], "name in the share", error) && sv_share_make_dir(folder, error) &&
+        sv_share_make_dir(parent, error);
+}
+
 gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, const char *source,
     gboolean recursive, gboolean read_only, GError **error)
 {
@@ -61,14 +75,12 @@ gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, cons
     g_auto(SvFd) fd = -1;
     gboolean is_dir = FALSE;
 
-    if (!sv_id_check(name, "name in the share", error))
-        return FALSE;
     if (sv_mount_is_mountpoint(target)) {
         g_set_error(error, SV_CORE_ERROR, SV_ERR_EXISTS, "\"%s\" is mounted already", target);
         return FALSE;
     }
     fd = open_source(source, &is_dir, error);
-    if (fd < 0 || !sv_share_make_dir(folder, error))
+    if (fd < 0 || !prepare_name(folder, name, error))
         return FALSE;
     if (is_dir ? !sv_share_make_dir(point, error) : !sv_share_make_file(point, error))
         return FALSE;

@@ -20,7 +20,7 @@ gboolean sv_share_destroy(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUS
 /* Binds @source (symlinks followed as in a bind mount; folder, file, fifo, socket, device node; opened
  * O_PATH, never blocks) at share/c/INDEX/NAME. @recursive: with submounts. @read_only: on the host's
  * side too, recursively. Nothing propagates back to the source, and mounts made below the source later
- * do not appear. NAME is ours: "rootfs", "m0", ... Mounted already: SV_ERR_EXISTS. */
+ * do not appear. NAME is ours: "rootfs", "m0/data", ... Mounted already: SV_ERR_EXISTS. */
 gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, const char *source,
     gboolean recursive, gboolean read_only, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Detached private recursive clone of share/c/INDEX/NAME, for the shim; -1 + error. */

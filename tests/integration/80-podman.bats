@@ -7,11 +7,16 @@ load lib
 setup_file() {
     export BATS_TEST_TIMEOUT=240
     suite_begin
+    # conmon's exit command does not get --runtime-flag: by itself it would delete in the default root
+    printf '#!/bin/sh\nexec %s --config %s --root %s "$@"\n' "$SANDVIRT" "$CONF" "$ROOT" >"$WORK/sandvirt"
+    chmod +x "$WORK/sandvirt"
     tar -C "$BUNDLES/base" -c . | pod_man import - "busybox:test" >"$LOG/podman" 2>&1
 }
 teardown_file() {
     pod_man rm --all --force >/dev/null 2>&1 || true
     pod_man rmi --all --force >/dev/null 2>&1 || true
+    # cleaned up by conmon's exit command, behind podman's back
+    wait_for 10 no_domains || true
     umount "$WORK/podman/storage/overlay" 2>/dev/null || true
     suite_end
 }
@@ -24,15 +29,14 @@ teardown() {
 # podman with its own storage below $WORK and sandvirt as the runtime.
 pod_man() {
     podman --root "$WORK/podman/storage" --runroot "$WORK/podman/run" --tmpdir "$WORK/podman/tmp" \
-        --cgroup-manager cgroupfs --events-backend none --log-level error --runtime "$SANDVIRT" \
-        --runtime-flag "config=$CONF" --runtime-flag "root=$ROOT" "$@"
+        --cgroup-manager cgroupfs --events-backend none --log-level error --runtime "$WORK/sandvirt" "$@"
 }
 
 @test "podman: limits, capabilities, user, sysctl, device, ulimit" {
     run -0 pod_man run --network none --name "p$N" --rm --memory 300m --cpus 1.5 --pids-limit 50 --cap-drop all \
         --cap-add chown --user 1000:1000 --sysctl kernel.shmmax=12345678 --device /dev/zero:/dev/other \
         --ulimit nofile=2000000:2000000 busybox:test \
-        sh -c 'cd /sys/fs/cgroup; nproc; cat memory.max cpu.max pids.max; awk "/CapBnd/ { print \$2 }" /proc/self/status
+        sh -c 'cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup); nproc; cat memory.max cpu.max pids.max; awk "/CapBnd/ { print \$2 }" /proc/self/status
             id -u; cat /proc/sys/kernel/shmmax; stat -c %t:%T /dev/other; ulimit -n'
     assert_eq "$output" \
         $'2\n314572800\n150000 100000\n50\n0000000000000001\n1000\n12345678\n1:5\n2000000'
@@ -46,7 +50,7 @@ pod_man() {
         echo 'pod_man "$@"'
     } >"$wrap"
     chmod +x "$wrap"
-    export WORK SANDVIRT CONF ROOT
+    export WORK
     run "$SV_SOURCE/tests/integration/terminal" around 33 99 "$wrap" run --network none --name "p$N" --rm -t \
         busybox:test sh -c 'sleep 1; stty size; tty; exit 7'
     assert_status 7

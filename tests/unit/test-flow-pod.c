@@ -214,9 +214,9 @@ static void test_mounts(void)
     g_assert_nonnull(strstr(flow_guest(c)->config, "shm-1"));
 
     /* recursively, read-only here too, and nothing of it comes back */
-    g_autofree char *file = g_strdup_printf("%s/c/0/m1/x", flow->paths->share_dir);
-    g_autofree char *below = g_strdup_printf("%s/c/0/m1/sub/x", flow->paths->share_dir);
-    g_autofree char *point = g_strdup_printf("%s/c/0/m1/sub", flow->paths->share_dir);
+    g_autofree char *file = g_strdup_printf("%s/c/0/m1/data/x", flow->paths->share_dir);
+    g_autofree char *below = g_strdup_printf("%s/c/0/m1/data/sub/x", flow->paths->share_dir);
+    g_autofree char *point = g_strdup_printf("%s/c/0/m1/data/sub", flow->paths->share_dir);
     g_assert_true(sv_mount_is_mountpoint(point));
     g_assert_cmpint(g_open(file, O_CREAT | O_WRONLY, 0600), ==, -1);
     g_assert_cmpint(g_open(below, O_CREAT | O_WRONLY, 0600), ==, -1);

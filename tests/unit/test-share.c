@@ -326,7 +326,7 @@ static void test_kinds(Fixture *f, gconstpointer data)
 
 static void test_bind_fails(Fixture *f, gconstpointer data)
 {
-    static const char *const bad[] = {"", "..", "a/b", ".x"};
+    static const char *const bad[] = {"", "..", "a/b/c", "a/.x", ".x", "/a"};
     g_autoptr(GError) error = NULL;
     g_autofree char *loop = g_build_filename(f->source, "loop", NULL);
     g_autofree char *folder = g_build_filename(f->paths->base_dir, "c", "2", NULL);
