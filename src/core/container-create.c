@@ -200,20 +200,21 @@ static void on_create_hooks(const GError *error, gpointer user_data)
     g_free(ticket);
 }
 
-static void run_hooks(SvSequence *seq, SvContainer *container, SvHookKind kind)
+static void run_hooks(SvSequence *seq, SvContainer *container, SvHookKind kind, const char *status)
 {
     guint64 ticket = sv_sequence_ticket(seq);
-    sv_hooks_run(container, kind, "creating", on_create_hooks, g_memdup2(&ticket, sizeof ticket));
+    sv_hooks_run(container, kind, status, on_create_hooks, g_memdup2(&ticket, sizeof ticket));
 }
 
 static void step_prestart(SvSequence *seq, gpointer user_data)
 {
-    run_hooks(seq, user_data, SV_HOOK_PRESTART);
+    /* the old kind expects what it was given before there were others */
+    run_hooks(seq, user_data, SV_HOOK_PRESTART, "created");
 }
 
 static void step_create_runtime(SvSequence *seq, gpointer user_data)
 {
-    run_hooks(seq, user_data, SV_HOOK_CREATE_RUNTIME);
+    run_hooks(seq, user_data, SV_HOOK_CREATE_RUNTIME, "creating");
 }
 
 /* ---- network: what the engine, or a hook, has set up */
@@ -227,7 +228,7 @@ static void step_network(SvSequence *seq, gpointer user_data)
 /* The guest's namespaces cannot be entered from here: on the host, with the rootfs where config.json says. */
 static void step_create_container(SvSequence *seq, gpointer user_data)
 {
-    run_hooks(seq, user_data, SV_HOOK_CREATE_CONTAINER);
+    run_hooks(seq, user_data, SV_HOOK_CREATE_CONTAINER, "creating");
 }
 
 /* ---- share: rootfs and bind mounts */

@@ -12,8 +12,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/nsfs.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -111,12 +114,39 @@ static gboolean names_shim(const char *path, const char *type, const SvContainer
     return stat(path, &wanted) == 0 && stat(own, &st) == 0 && st.st_ino == wanted.st_ino;
 }
 
+/* That it is one of that type; else a container would go on in another than it was told. */
+static gboolean check_namespace(const char *type, const char *path, GError **error)
+{
+    static const struct {
+        const char *name;
+        int flag;
+    } types[] = {{"pid", CLONE_NEWPID}, {"mount", CLONE_NEWNS}, {"ipc", CLONE_NEWIPC},
+        {"uts", CLONE_NEWUTS}, {"user", CLONE_NEWUSER}, {"cgroup", CLONE_NEWCGROUP}};
+    g_auto(SvFd) fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        sv_error_set_errno(
+            error, SV_CORE_ERROR, errno, "linux.namespaces: %s namespace \"%s\"", type, path);
+        return FALSE;
+    }
+    int found = ioctl(fd, NS_GET_NSTYPE);
+    for (gsize i = 0; i < G_N_ELEMENTS(types); i++) {
+        if (!g_str_equal(types[i].name, type) || found == types[i].flag)
+            continue;
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
+            "linux.namespaces: \"%s\" is no %s namespace", path, type);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 static const char *join_namespace(
     const char *type, const char *path, gpointer user_data, GError **error)
 {
     SvContainer *container = user_data;
     GHashTableIter iter;
     gpointer value;
+    if (!check_namespace(type, path, error))
+        return NULL;
     g_hash_table_iter_init(&iter, container->sandbox->containers);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         if (names_shim(path, type, value) && sv_container_guest_ns(value, type))

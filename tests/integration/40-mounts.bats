@@ -92,7 +92,7 @@ all_capabilities() {
     assert_has "$output" 'status 0'
     # ... and through the root of the machine's first process, where the share is mounted.
     jqe "$T/b" '.linux.namespaces |= map(select(.type != "pid"))'
-    run says 'n=0; for d in /proc/1/root/run/sandvirt/share/c/*/*; do
+    run says 'n=0; for d in /proc/1/root/run/sandvirt/share/c/*/* /proc/1/root/run/sandvirt/share/c/*/*/*; do
         if [ -e $d/file ] && [ "$(cat $d/file)" = kept ]; then n=$((n + 1)); echo x >$d/written; echo y >$d/file; fi
         done; echo seen $n'
     assert_has "$output" 'seen 1'

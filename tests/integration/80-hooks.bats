@@ -37,7 +37,7 @@ END
     assert_eq "$(jq -r '.id, .annotations.some' <<<"$output")" "$ID"$'\n'thing
     wait_for 5 test -s "$T/poststop.out"
     local pair
-    for pair in prestart:creating createRuntime:creating createContainer:creating poststart:running poststop:stopped; do
+    for pair in prestart:created createRuntime:creating createContainer:creating poststart:running poststop:stopped; do
         local kind=${pair%:*}
         jq -e --arg id "$ID" --arg status "${pair#*:}" --arg bundle "$T/b" '.id == $id and .status == $status
             and .bundle == $bundle and .annotations.some == "thing" and (.ociVersion | length) > 0' \
