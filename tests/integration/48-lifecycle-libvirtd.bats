@@ -29,6 +29,7 @@ daemon_pid() { cat /run/sandvirt-services/libvirtd.daemon; }
 
 # The pod and what is in it work, as if nothing had happened.
 all_well() {
+    local ID
     run -0 rt exec "$POD" cat /etc/origin
     assert_eq "$output" image
     local dir=$T/well.$RANDOM
@@ -140,7 +141,11 @@ all_well() {
     kill -KILL "$vm"
     wait_state "$ID" stopped 10
     assert_eq "$(cm_status "$ID" "$T/b")" 137
+    local domain
+    domain=$(basename "$(dirname "$(find /sys/fs/cgroup -path "*qemu-*$ID*/emulator" -print -quit)")")
     "$SV_SERVICES" release libvirtd
     run -0 rt delete "$ID"
+    # libvirt itself forgets the cgroups of a QEMU that dies while its daemon is away
+    [ "$domain" = . ] || find /sys/fs/cgroup -depth -type d -path "*/$domain*" -exec rmdir {} +
     assert_same_snap 10
 }
