@@ -31,11 +31,12 @@ teardown_file() { suite_end; }
     rt delete "$ID"
     assert_eq "$(fstype_at "$T/b/rootfs")" ext4 'file system of the host'
     assert_eq "$(cat "$T/b/rootfs/made")" 'from guest'
-    umount "$T/b/rootfs"
+    down "$DEV" "$T/b/rootfs"
     fsck.ext4 -n "$DEV"
 }
 
 @test "a root file system on xfs, and a copy of it with the same UUID beside it" {
+    local name
     disk_bundle b xfs sleep 1000
     umount "$T/b/rootfs"
     cp --sparse=always "$T/b.img" "$T/c.img"
@@ -53,9 +54,11 @@ teardown_file() { suite_end; }
     assert_eq "$output" c
     rt delete --force "first-$N"
     assert_eq "$(cat "$T/b/rootfs/marker")" b
-    umount "$T/b/rootfs" "$T/c/rootfs"
-    xfs_repair -n "$T/b.img" >/dev/null
-    xfs_repair -n "$T/c.img" >/dev/null
+    for name in b c; do
+        DEV=$(losetup -n -O NAME -j "$T/$name.img")
+        down "$DEV" "$T/$name/rootfs"
+        xfs_repair -n "$DEV"
+    done
 }
 
 @test "created and never started: killed, or deleted" {
@@ -77,7 +80,7 @@ teardown_file() { suite_end; }
         assert_eq "$(fstype_at "$T/b/rootfs")" ext4 "after $how"
         assert_eq "$(disk_count)" 0 "disks after $how"
     done
-    umount "$T/b/rootfs"
+    down "$DEV" "$T/b/rootfs"
     fsck.ext4 -n "$DEV"
 }
 
@@ -86,8 +89,7 @@ teardown_file() { suite_end; }
     new_id gone
     quiet rt run --detach --bundle "$T/b" "$ID"
     wait_state "$ID" stopped
-    umount "$T/b/rootfs"
-    is_free "$DEV"
+    down "$DEV" "$T/b/rootfs"
     fsck.ext4 -n "$DEV"
     losetup -d "$DEV"
     run ! losetup "$DEV"

@@ -92,7 +92,7 @@ fresh() {
     mount "$DEV" "$T/mnt"
     device /dev/data rwm
     refused "\"$DEV\"" "mounted at \"$T/mnt\""
-    umount "$T/mnt"
+    down "$DEV" "$T/mnt"
     # in another mount namespace
     unshare -m sh -c "mount $DEV $T/mnt; echo; exec sleep 1000" >"$T/up" &
     local pid=$!
@@ -134,13 +134,14 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     fresh
     device /dev/data rwm
     refused "\"$whole\"" "mounted at \"$T/mnt\""
-    umount "$T/mnt"
+    down "$whole" "$T/mnt"
     # a container has the first partition: not the whole, but the second
     fresh
     MAJ=$((0x$(stat -c %t "${whole}p1"))) MIN=$((0x$(stat -c %T "${whole}p1")))
     device /dev/one rwm
     new_id one
-    quiet rt run --detach --bundle "$T/b" "$ID"
+    mv "$T/b" "$T/one"
+    quiet rt run --detach --bundle "$T/one" "$ID"
     fresh
     MAJ=$((0x$(stat -c %t "$whole"))) MIN=$((0x$(stat -c %T "$whole")))
     device /dev/data rwm
@@ -158,7 +159,8 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     fresh
     device /dev/data rwm
     new_id first
-    quiet rt run --detach --bundle "$T/b" "$ID"
+    mv "$T/b" "$T/first"
+    quiet rt run --detach --bundle "$T/first" "$ID"
     fresh
     device /dev/data rwm
     refused "\"$shared\"" "container \"first-$N\""
@@ -262,7 +264,7 @@ back() {
     run rt run --bundle "$T/b" "$ID"
     assert_status 0
     assert_eq "$output" b
-    umount "$T/b/rootfs"
+    down "$DEV" "$T/b/rootfs"
     fsck.ext4 -n "$DEV"
 }
 not_there() { ! rt state "$ID" >/dev/null 2>&1; }
@@ -320,7 +322,7 @@ not_there() { ! rt state "$ID" >/dev/null 2>&1; }
     took rt kill "$ID" KILL
     wait_state "$ID" stopped
     is_free "$DEV"
-    umount "$T/b/rootfs"
+    down "$DEV" "$T/b/rootfs"
     fsck.ext4 -n "$DEV"
     rt delete "$ID"
 }
@@ -332,8 +334,7 @@ not_there() { ! rt state "$ID" >/dev/null 2>&1; }
     run wait "$CREATE"
     wait_for 20 not_there
     assert_eq "$(fstype_at "$T/b/rootfs")" ext4 'file system of the host'
-    umount "$T/b/rootfs"
-    is_free "$DEV"
+    down "$DEV" "$T/b/rootfs"
     fsck.ext4 -n "$DEV"
     rt delete --force "$POD"
     pod_up

@@ -73,12 +73,18 @@ drop_disks() {
     done < <(losetup -n -l -O NAME,BACK-FILE | awk -v t="$T/" 'index($2, t) == 1 { print $1 }')
 }
 
-# targets ALIAS-PART: the machine's disks whose alias has it.
+# How many disks the pod's machine has, and the aliases of what was plugged.
 disk_count() { $VIRSH domblklist "$(domain_of "$POD")" | grep -c . || true; }
 aliases() { $VIRSH dumpxml "$(domain_of "$POD")" | grep -o "ua-sv-[^'\"]*" | sort -u || true; }
 fstype_at() { awk -v p="$1" '$5 == p { t = $9; for (i = 7; i < NF; i++) if ($i == "-") t = $(i + 1) } END { print t }' /proc/self/mountinfo; }
 # Nobody has it: an exclusive open works.
-is_free() { python3 -c 'import os, sys; os.close(os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL))' "$1"; }
+is_free() { python3 -c 'import os, sys; os.close(os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL))' "$1" 2>/dev/null; }
+# down DEVICE FOLDER: unmounts it. A process of somebody else may just have copied the host's mounts into a
+# namespace of its own.
+down() {
+    umount "$2"
+    wait_for 20 is_free "$1" || fail "$1 is still in use"
+}
 
 # device PATH ACCESS [ATTRIBUTES]: $DEV in linux.devices of $T/b, with a rule.
 device() {
