@@ -10,6 +10,7 @@ typedef struct {
 static const SvOption options[] = {
     {"time", 't', SV_OPT_STRING, G_STRUCT_OFFSET(Options, time), "SECONDS",
         "from SIGTERM to SIGKILL (10)"},
+    {"timeout", 0, SV_OPT_STRING, G_STRUCT_OFFSET(Options, time), "SECONDS", "the same"},
     {NULL},
 };
 
