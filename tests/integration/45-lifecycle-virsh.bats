@@ -54,7 +54,7 @@ three_stopped() {
 
 @test "virsh reset: the machine is not another one behind our back" {
     three_up
-    run -0 admin reset "$DOMAIN"
+    run admin reset "$DOMAIN" # QEMU may end before it has answered: virsh then says so
     three_stopped domain-destroyed
 }
 
