@@ -18,8 +18,8 @@ SV_DEFINE_ERROR_QUARK(launcher)
  * waits, longer each time; after too many only a request starts it again. */
 #define QUICK_SECONDS 10
 #define QUICK_DEATHS 3
-#define DEATHS_MAX 12
-#define DELAY_MAX_S 60
+#define DEATHS_MAX 100
+#define DELAY_MAX_S 2 /* a pod without a monitor answers nobody */
 
 typedef enum {
     SV_MON_STARTING, /* spawned, its ready byte is waited for. Left by it, by the end of the pipe, or a
@@ -177,7 +177,7 @@ static void start_again(Monitor *m)
     if (g_get_monotonic_time() - m->started > QUICK_SECONDS * G_USEC_PER_SEC)
         m->deaths = m->delay_s = 0;
     if (++m->deaths >= QUICK_DEATHS)
-        m->delay_s = CLAMP(m->delay_s * 2, QUICK_SECONDS, DELAY_MAX_S);
+        m->delay_s = CLAMP(m->delay_s * 2, 1, DELAY_MAX_S);
     m->state = SV_MON_DELAYED;
     g_message("starting the monitor of sandbox \"%s\" again in %u s", m->sandbox, m->delay_s);
     m->timer = g_timeout_add_seconds(m->delay_s, on_delay_over, m);

@@ -74,7 +74,7 @@ teardown() {
     run -0 rt exec "$ID" ps
     assert_has "$output" 'sleep 4242'
     kill -KILL "$(pid_of "$one")"
-    assert_eq "$(state_of "$one")" stopped
+    wait_state "$one" stopped 10
     assert_stopped "$one" 137 shim-killed
     run -0 rt exec "$ID" ps
     [[ $output != *'sleep 4242'* ]] || fail 'the workload goes on'
