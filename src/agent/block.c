@@ -75,17 +75,18 @@ static gboolean describe(const char *dir, const char *name, SvBlock *block)
     return g_strlcpy(block->name, name, sizeof(block->name)) < sizeof(block->name);
 }
 
-gboolean sv_block_find(const char *sys_block, const char *serial, SvBlock *block)
+guint sv_block_find(const char *sys_block, const char *serial, SvBlock *block)
 {
     GDir *stream = g_dir_open(sys_block, 0, NULL);
     const char *name;
-    gboolean found = FALSE;
+    guint found = 0;
 
-    while (stream && !found && (name = g_dir_read_name(stream))) {
+    while (stream && (name = g_dir_read_name(stream))) {
         g_autofree char *dir = g_build_filename(sys_block, name, NULL);
         g_autofree char *shown = read_serial(dir);
 
-        found = shown && sv_block_serial_matches(shown, serial) && describe(dir, name, block);
+        if (shown && sv_block_serial_matches(shown, serial) && describe(dir, name, block))
+            found++;
     }
     if (stream)
         g_dir_close(stream);
@@ -103,7 +104,8 @@ typedef struct {
     gpointer user_data;
 } Wait;
 
-static void wait_finish(Wait *wait, const SvBlock *block)
+/* @found: how many disks have the serial: one is right. */
+static void wait_finish(Wait *wait, guint found, const SvBlock *block)
 {
     g_autoptr(GError) error = NULL;
 
@@ -111,10 +113,13 @@ static void wait_finish(Wait *wait, const SvBlock *block)
         sv_uevents_unlisten(wait->agent->uevents, wait->listener);
     if (wait->timer)
         g_source_remove(wait->timer);
-    if (!block)
+    if (found > 1)
+        error = g_error_new(
+            SV_AGENT_ERROR, SV_ERR_EXISTS, "%u disks have the serial %s", found, wait->serial);
+    else if (!found)
         error = g_error_new(SV_AGENT_ERROR, SV_ERR_TIMEOUT,
             "no disk with serial %s came up in the guest in time", wait->serial);
-    wait->done(block, error, wait->user_data);
+    wait->done(error ? NULL : block, error, wait->user_data);
     g_free(wait->serial);
     g_free(wait);
 }
@@ -123,9 +128,10 @@ static void on_event(const SvUevent *event, gpointer user_data)
 {
     Wait *wait = user_data;
     SvBlock block;
+    guint found = sv_block_find("/sys/block", wait->serial, &block);
 
-    if (sv_block_find("/sys/block", wait->serial, &block))
-        wait_finish(wait, &block);
+    if (found)
+        wait_finish(wait, found, &block);
 }
 
 static gboolean on_timeout(gpointer user_data)
@@ -133,7 +139,7 @@ static gboolean on_timeout(gpointer user_data)
     Wait *wait = user_data;
 
     wait->timer = 0;
-    wait_finish(wait, NULL);
+    wait_finish(wait, 0, NULL);
     return G_SOURCE_REMOVE;
 }
 
@@ -142,14 +148,16 @@ void sv_block_wait(
 {
     Wait *wait = g_new0(Wait, 1);
     SvBlock block;
+    guint found;
 
     wait->agent = agent;
     wait->serial = g_strdup(serial);
     wait->done = done;
     wait->user_data = user_data;
     /* Listening began with the agent: no event is lost between the look and the wait. */
-    if (sv_block_find("/sys/block", serial, &block)) {
-        wait_finish(wait, &block);
+    found = sv_block_find("/sys/block", serial, &block);
+    if (found) {
+        wait_finish(wait, found, &block);
         return;
     }
     wait->listener = sv_uevents_listen(agent->uevents, "block", on_event, wait);

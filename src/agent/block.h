@@ -18,8 +18,8 @@ gboolean sv_block_serial_matches(const char *shown, const char *serial);
 /* Serial out of the page 0x80 of SCSI's vital product data (transfer full), NULL on garbage. */
 char *sv_block_parse_vpd80(const guint8 *page, gsize len);
 
-/* Searches below @sys_block ("/sys/block"). */
-gboolean sv_block_find(const char *sys_block, const char *serial, SvBlock *block);
+/* Searches below @sys_block ("/sys/block"). How many have the serial; @block is the last of them. */
+guint sv_block_find(const char *sys_block, const char *serial, SvBlock *block);
 
 /* Waits for the disk by device events; @block NULL: @error says why. Called once, maybe at once. */
 typedef void (*SvBlockDone)(const SvBlock *block, const GError *error, gpointer user_data);

@@ -129,6 +129,10 @@ static void test_find(void)
     g_assert_true(block.read_only);
     g_assert_false(sv_block_find(dir, "three", &block));
     g_assert_false(sv_block_find(dir, "two", &block)); /* no device number */
+    put(dir, "sda/device/vpd_pg80", "x\x80");
+    put(dir, "vdc/serial", "one");
+    put(dir, "vdc/dev", "254:32\n");
+    g_assert_cmpuint(sv_block_find(dir, "one", &block), ==, 2);
     port = sv_port_find(dir, SV_PORT_NAME);
     g_assert_cmpstr(port, ==, "vport0p1");
     g_assert_null(sv_port_find(dir, "other"));
