@@ -4,6 +4,7 @@
 #include "agent/block.h"
 #include "agent/container.h"
 #include "agent/event.h"
+#include "agent/node.h"
 #include "agent/forward.h"
 #include "agent/hotplug.h"
 #include "agent/late.h"
@@ -211,6 +212,8 @@ static const Method methods[] = {
     {"Attach", &sandvirt__v1__stream_request__descriptor, attach, FALSE},
     {"Resize", &sandvirt__v1__resize_request__descriptor, resize, FALSE},
     {"Update", &sandvirt__v1__update_request__descriptor, sv_container_update, FALSE},
+    {"AddNode", &sandvirt__v1__node_request__descriptor, sv_node_add_call, FALSE},
+    {"RemoveNode", &sandvirt__v1__node_request__descriptor, sv_node_remove_call, FALSE},
     {"Stats", &sandvirt__v1__stats_request__descriptor, sv_container_stats, FALSE},
     {"Ps", &sandvirt__v1__ps_request__descriptor, sv_container_ps, FALSE},
     {"Online", &sandvirt__v1__online_request__descriptor, sv_hotplug_online, TRUE},
