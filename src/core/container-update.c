@@ -74,6 +74,33 @@ static void on_grown(const GError *ignored, gpointer user_data)
         on_updated, update);
 }
 
+static void begin(Update *update)
+{
+    SvSandbox *sandbox = update->sandbox;
+    g_autoptr(GError) error = NULL;
+    SvContainer *container = sv_container_find_for(sandbox, update->id, "update", &error);
+    if (!container) {
+        update_end(update, error);
+        return;
+    }
+    update->old_cpu = container->record->demand_cpu;
+    update->old_memory = container->record->demand_memory;
+    update->old_pod_cpu = sandbox->record->pod_cpu;
+    update->old_pod_memory = sandbox->record->pod_memory;
+    sv_machine_change_demand(container, update->resources);
+    sv_machine_grow(sandbox, on_grown, update);
+}
+
+static void on_devices_changed(const GError *error, gpointer user_data)
+{
+    Update *update = user_data;
+    JsonObject *resources = json_node_get_object(update->resources);
+    if (error || json_object_get_size(resources) == 0)
+        update_end(update, error);
+    else
+        begin(update);
+}
+
 /* Everything is looked at before anything is changed. */
 static JsonNode *check(
     SvContainer *container, const Sandvirt__V1__UpdateContainerRequest *request, GError **error)
@@ -81,11 +108,6 @@ static JsonNode *check(
     SvSandbox *sandbox = container->sandbox;
     if (sv_sandbox_refuse_suspended(sandbox, "update", error))
         return NULL;
-    if (request->n_device_add || request->n_device_remove) {
-        g_set_error_literal(error, SV_CORE_ERROR, SV_ERR_UNSUPPORTED,
-            "update: adding and removing devices is not supported");
-        return NULL;
-    }
     g_autoptr(JsonNode) node =
         sv_resources_parse((const char *)request->resources.data, request->resources.len, error);
     g_autofree char *text =
@@ -108,12 +130,11 @@ void sv_container_update(SvSandbox *sandbox, const Sandvirt__V1__UpdateContainer
     update->sandbox = sandbox;
     update->id = g_strdup(request->container_id);
     update->resources = resources;
-    update->old_cpu = container->record->demand_cpu;
-    update->old_memory = container->record->demand_memory;
-    update->old_pod_cpu = sandbox->record->pod_cpu;
-    update->old_pod_memory = sandbox->record->pod_memory;
     update->done = done;
     update->user_data = user_data;
-    sv_machine_change_demand(container, resources);
-    sv_machine_grow(sandbox, on_grown, update);
+    if (request->n_device_add || request->n_device_remove)
+        sv_container_change_devices(container, request->device_add, request->n_device_add,
+            request->device_remove, request->n_device_remove, on_devices_changed, update);
+    else
+        begin(update);
 }

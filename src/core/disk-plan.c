@@ -308,6 +308,7 @@ SvDiskRecord *sv_disks_plan_device(SvContainer *container, const char *text, GEr
         return NULL;
     SvDiskRecord *disk = disk_new(SV_DISK_DEVICE, info, path);
     disk->read_only |= !strchr(access, 'w');
+    disk->access = g_strdup(access);
     return disk;
 }
 

@@ -31,6 +31,7 @@ static const SvField fields[] = {
     {"mountIndex", SV_FIELD_INT, FIELD(mount_index), -1, G_MAXINT},
     {"fstype", SV_FIELD_STRING, FIELD(fstype)},
     {"options", SV_FIELD_STRING, FIELD(options)},
+    {"access", SV_FIELD_STRING, FIELD(access)},
     {"guestTarget", SV_FIELD_STRING, FIELD(guest_target)},
     {"guestNode", SV_FIELD_STRING, FIELD(guest_node)},
     {"guestMajor", SV_FIELD_UINT32, FIELD(guest_major)},

@@ -31,6 +31,7 @@ typedef struct {
     char *path; /* in the container: of the node, or where it is mounted */
     int mount_index; /* in the spec's mounts; -1: it is not one of them */
     char *fstype, *options; /* nullable: what the agent mounts */
+    char *access; /* nullable: "rwm", of a device that was added later */
     char *guest_target; /* nullable: where, below /run/sandvirt/c/ID */
     char *guest_node; /* "/dev/vdb"; NULL: not known yet */
     guint32 guest_major, guest_minor;

@@ -9,12 +9,14 @@
 
 #define ASK_AGAIN_MS 1000
 #define END_MS 5000 /* for a machine that is ended because of a disk */
+#define PATIENCE                                                                                   \
+    4 /* times the deadline, while libvirt cannot be asked: that is not the guest's fault */
 
 struct SvUnplug {
     SvSandbox *sandbox;
     char *container;
     GPtrArray *aliases; /* char*: still in the machine */
-    gint64 deadline_us;
+    gint64 start_us, deadline_us;
     guint timer;
     gboolean ending; /* the machine is being ended */
     SvDone done;
@@ -111,17 +113,32 @@ static void on_detached(SvHv *hv, const GError *error, gpointer user_data)
     g_free(call);
 }
 
+static void detach(SvSandbox *sandbox, const char *alias)
+{
+    Call *call = g_new0(Call, 1);
+
+    call->sandbox = sandbox;
+    call->alias = g_strdup(alias);
+    sandbox->hv->ops->detach(sandbox->hv, call->alias, on_detached, call);
+}
+
 static void ask(SvUnplug *unplug)
 {
-    SvHv *hv = unplug->sandbox->hv;
+    for (guint i = 0; unplug->sandbox->hv && i < unplug->aliases->len; i++)
+        detach(unplug->sandbox, unplug->aliases->pdata[i]);
+}
 
-    for (guint i = 0; i < unplug->aliases->len; i++) {
-        Call *call = g_new0(Call, 1);
+static gboolean is_connected(const SvSandbox *sandbox)
+{
+    return sandbox->hv && sandbox->hv->ops->is_connected(sandbox->hv);
+}
 
-        call->sandbox = unplug->sandbox;
-        call->alias = g_strdup(unplug->aliases->pdata[i]);
-        hv->ops->detach(hv, call->alias, on_detached, call);
-    }
+void sv_disks_connected(SvSandbox *sandbox)
+{
+    for (guint i = 0; i < sandbox->unplugs->len; i++)
+        ask(sandbox->unplugs->pdata[i]);
+    for (guint i = 0; sandbox->record && i < sandbox->record->held_disks->len; i++)
+        detach(sandbox, ((const SvDiskRecord *)sandbox->record->held_disks->pdata[i])->alias);
 }
 
 /* The guest has it until its machine ends; the claim stays. */
@@ -154,12 +171,18 @@ static GError *busy_error(const SvUnplug *unplug)
         "the guest does not let go of block device \"%s\"", disk ? disk->source : "?");
 }
 
+static gboolean ends_machine(const SvUnplug *unplug)
+{
+    return unplug->sandbox->config->end_machine_on_busy && !unplug->ending &&
+        is_connected(unplug->sandbox);
+}
+
 static void give_up(SvUnplug *unplug)
 {
     SvSandbox *sandbox = unplug->sandbox;
     g_autoptr(GError) error = busy_error(unplug);
 
-    if (sandbox->config->end_machine_on_busy && !unplug->ending) {
+    if (ends_machine(unplug)) {
         g_warning("container %s: %s: its machine is ended", unplug->container, error->message);
         unplug->ending = TRUE;
         unplug->deadline_us = g_get_monotonic_time() + END_MS * G_GINT64_CONSTANT(1000);
@@ -174,22 +197,28 @@ static gboolean on_timer(gpointer user_data)
 {
     SvUnplug *unplug = user_data;
 
-    if (g_get_monotonic_time() < unplug->deadline_us) {
+    gint64 now = g_get_monotonic_time();
+    gint64 allowed = unplug->deadline_us - unplug->start_us;
+
+    if (now < unplug->deadline_us ||
+        (!is_connected(unplug->sandbox) && !unplug->ending &&
+            now < unplug->start_us + allowed * PATIENCE)) {
         if (!unplug->ending)
             ask(unplug);
         return G_SOURCE_CONTINUE;
     }
-    if (unplug->ending || !unplug->sandbox->config->end_machine_on_busy)
+    gboolean over = !ends_machine(unplug);
+    if (over)
         unplug->timer = 0;
-    gboolean over = unplug->timer == 0;
     give_up(unplug);
     return over ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
 }
 
 static gboolean machine_is_gone(const SvSandbox *sandbox)
 {
-    return sandbox->domain_gone || sandbox->machine == SV_MACHINE_NONE ||
-        sandbox->machine == SV_MACHINE_ENDED || !sandbox->hv;
+    /* while it is found out what became of it, it may live */
+    return sandbox->domain_gone || sandbox->machine == SV_MACHINE_ENDED ||
+        (sandbox->machine == SV_MACHINE_NONE && !sandbox->recovering);
 }
 
 void sv_disks_unplug(SvContainer *container, const char *alias, SvDone done, gpointer user_data)
@@ -203,8 +232,8 @@ void sv_disks_unplug(SvContainer *container, const char *alias, SvDone done, gpo
     unplug->aliases = g_ptr_array_new_with_free_func(g_free);
     unplug->done = done;
     unplug->user_data = user_data;
-    unplug->deadline_us =
-        g_get_monotonic_time() + sandbox->config->unplug_ms * G_GINT64_CONSTANT(1000);
+    unplug->start_us = g_get_monotonic_time();
+    unplug->deadline_us = unplug->start_us + sandbox->config->unplug_ms * G_GINT64_CONSTANT(1000);
     for (guint i = 0; i < container->record->disks->len; i++) {
         const SvDiskRecord *disk = container->record->disks->pdata[i];
 

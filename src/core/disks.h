@@ -69,6 +69,7 @@ void sv_disk_plug(SvContainer *container, const char *alias, SvDone done, gpoint
 void sv_disks_unplug(SvContainer *container, const char *alias, SvDone done, gpointer user_data);
 void sv_disks_removed(SvSandbox *sandbox, const char *alias); /* it is out, whoever says so */
 void sv_disks_machine_gone(SvSandbox *sandbox); /* all are */
+void sv_disks_connected(SvSandbox *sandbox); /* libvirt can be asked again */
 void sv_disks_free(SvSandbox *sandbox); /* holds and unplugs under way; no callbacks */
 /* After a recovery: what is in the machine is held again. */
 void sv_disks_hold_again(SvSandbox *sandbox);

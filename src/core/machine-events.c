@@ -235,6 +235,7 @@ void sv_machine_on_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
         break;
     case SV_HV_EVENT_CONNECTED:
         sandbox->hv_connected = TRUE;
+        sv_disks_connected(sandbox);
         sv_sandbox_touch(sandbox);
         if (sandbox->machine == SV_MACHINE_UP)
             sv_machine_compare(sandbox);

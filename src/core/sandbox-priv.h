@@ -72,6 +72,7 @@ struct SvContainer {
     gboolean guest_silent; /* the guest did not answer while stopping */
     gboolean in_guest; /* the agent has (or may have) it */
     gboolean deleting; /* a delete waits for the stop */
+    gboolean changing_devices; /* an update adds or removes some */
     gint64 release_deadline;
     guint release_timer, stop_timer;
     char *guest_ns[3]; /* "/proc/PID/ns/TYPE" of its init in the guest; nullable */
@@ -241,6 +242,11 @@ void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_
 
 /* ---- container-create.c */
 void sv_container_cancel_create(SvContainer *container, GError *error); /* takes error */
+/* ---- container-devices.c */
+/* Takes block devices (by their name in the container or on the host) from it and gives it others, one after
+ * the other; the first failure is undone and ends it. See sv_disks_plan_device for the text of @add. */
+void sv_container_change_devices(SvContainer *container, char *const *add, gsize n_add,
+    char *const *remove, gsize n_remove, SvDone done, gpointer user_data);
 /* ---- rollback.c */
 /* Undoes what a former monitor had begun, once; the container is gone afterwards. */
 void sv_container_roll_back(SvContainer *container);
