@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/json.h"
+#include "cli/list-disks.h"
 #include "cli/target.h"
 #include <pwd.h>
 #include <string.h>
 
 typedef struct {
     const char *format;
-    gboolean quiet;
+    gboolean quiet, disks;
 } Options;
 static const SvOption options[] = {
     {"format", 'f', SV_OPT_STRING, G_STRUCT_OFFSET(Options, format), "FORMAT", "table or json"},
     {"quiet", 'q', SV_OPT_FLAG, G_STRUCT_OFFSET(Options, quiet), NULL, "only ids"},
+    {"disks", 0, SV_OPT_FLAG, G_STRUCT_OFFSET(Options, disks), NULL,
+        "disks in the machines and whose they are"},
     {NULL},
 };
 
@@ -138,7 +141,10 @@ static int cmd_list(SvCli *cli, gconstpointer values, char **args, GError **erro
         return -1;
     for (guint i = 0; i < warnings->len; i++)
         g_warning("%s", (const char *)warnings->pdata[i]);
-    if (opts->quiet)
+    if (opts->disks)
+        text =
+            g_strcmp0(opts->format, "json") == 0 ? sv_disks_json(records) : sv_disks_table(records);
+    else if (opts->quiet)
         text = as_ids(records);
     else if (g_strcmp0(opts->format, "json") == 0)
         text = as_json(records);
