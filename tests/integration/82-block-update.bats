@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Block devices added to and taken from running containers, volumes, and what is told of disks.
+
+load lib
+load block
+
+setup_file() {
+    export BATS_TEST_TIMEOUT=300
+    suite_begin
+    write_conf "storage.block_volume_paths=$WORK/volumes"
+    mkdir "$WORK/volumes"
+    pod_up
+}
+teardown_file() { suite_end; }
+
+# running ARG...: a member with bundle $T/b runs ARG...
+running() {
+    mkm "$T/b" "$@"
+    new_id "r$RANDOM"
+    quiet rt run --detach --bundle "$T/b" "$ID"
+}
+
+@test "a device is added to a running container and taken again" {
+    running sleep 1000
+    disk d raw 64M
+    echo 'from host' | dd of="$DEV" conv=notrunc status=none
+    rt update --device-add "$DEV" "$ID"
+    run rt exec "$ID" head -c 9 "$DEV"
+    assert_status 0
+    assert_eq "$output" 'from host'
+    run rt exec "$ID" stat -c '%F %a' "$DEV"
+    assert_eq "$output" 'block special file 660'
+    run rt exec "$ID" sh -c "echo 'from guest' | dd of=$DEV bs=512 seek=8 conv=notrunc"
+    assert_status 0
+    run ! is_free "$DEV"
+    rt update --device-remove "$DEV" "$ID"
+    run rt exec "$ID" ls "$DEV"
+    assert_status 1
+    is_free "$DEV"
+    assert_eq "$(disk_count)" 0
+    assert_eq "$(dd if="$DEV" bs=512 skip=8 count=1 iflag=direct status=none | head -c 10)" 'from guest'
+    # the container's other devices still work
+    run rt exec "$ID" head -c 1 /dev/zero
+    assert_status 0
+}
+
+@test "an added device has another name and is read-only on request; the stop takes it" {
+    running sleep 1000
+    disk d raw 16M
+    rt update --device-add "$DEV:/dev/deep/data:rm" "$ID"
+    run rt exec "$ID" sh -c 'blockdev --getro /dev/deep/data; dd if=/dev/zero of=/dev/deep/data bs=512 count=1 2>&1'
+    assert_status 1
+    assert_has "$($VIRSH dumpxml "$(domain_of "$POD")")" '<readonly/>'
+    rt kill "$ID" KILL
+    wait_state "$ID" stopped
+    is_free "$DEV"
+    assert_eq "$(disk_count)" 0
+}
+
+@test "updates of devices that are refused change nothing" {
+    local first
+    running sleep 1000
+    disk d raw 16M
+    run rt update --device-add /dev/missing "$ID"
+    assert_refused '"/dev/missing"' 'No such file'
+    run rt update --device-add /dev/null "$ID"
+    assert_refused '"/dev/null"' 'character device'
+    run rt update --device-add "$DEV:relative" "$ID"
+    assert_refused "$DEV:relative"
+    run rt update --device-remove "$DEV" "$ID"
+    assert_refused "\"$DEV\""
+    rt update --device-add "$DEV:/dev/data" "$ID"
+    first=$DEV
+    run rt update --device-add "$DEV:/dev/other" "$ID"
+    assert_refused "\"$first\""
+    disk e raw 16M
+    run rt update --device-add "$DEV:/dev/data" "$ID"
+    assert_refused '"/dev/data"'
+    run rt update --device-add "$DEV:/bin/sh/x" "$ID"
+    assert_refused /bin/sh/x
+    is_free "$DEV"
+    assert_eq "$(disk_count)" 1
+}
+
+@test "a device added by one monitor is taken by the next" {
+    running sleep 1000
+    disk d raw 16M
+    rt update --device-add "$DEV:/dev/data" "$ID"
+    kill -KILL "$(monitor_pid "$POD")"
+    run rt exec "$ID" head -c 1 /dev/data
+    assert_status 0
+    run ! is_free "$DEV"
+    rt update --device-remove /dev/data "$ID"
+    is_free "$DEV"
+}
+
+@test "the list of disks" {
+    disk_bundle b ext4 sleep 1000
+    new_id listed
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    local root=$DEV
+    disk d raw 16M
+    rt update --device-add "$DEV:/dev/data:r" "$ID"
+    run rt list --disks
+    assert_status 0
+    assert_has "$output" "$root"
+    run rt list --disks --format json
+    assert_eq "$(jq -r --arg id "$ID" '.[] | select(.id == $id) | "\(.use) \(.source) \(.target) \(.readOnly) \(.path)"' <<<"$output")" \
+        "rootfs $root vda false /
+device $DEV vdb true /dev/data"
+    assert_eq "$($VIRSH domblklist "$(domain_of "$POD")" | awk '{ print $2, $1 }')" "$root vda
+$DEV vdb"
+}
+
+@test "a volume on a disk of its own, where the administrator wants it" {
+    local volume=$WORK/volumes/$BATS_TEST_NUMBER
+    disk d ext4
+    mkdir "$volume"
+    mount -o noatime "$DEV" "$volume"
+    mkdir "$volume/data"
+    mkm "$T/b" sh -c 'echo from guest >/vol/made; grep " /vol " /proc/mounts; exec sleep 1000'
+    jqe "$T/b" '.mounts += [{destination: "/vol", type: "bind", source: $v, options: ["rbind", "nosuid"]}]' --arg v "$volume"
+    new_id vol
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    wait_for 10 grep -q /vol "$T/out.log"
+    assert_has "$(cat "$T/out.log")" 'ext4'
+    assert_has "$(cat "$T/out.log")" 'noatime'
+    assert_eq "$(fstype_at "$volume")" tmpfs
+    rt kill "$ID" KILL
+    wait_state "$ID" stopped
+    is_free "$DEV"
+    rt delete "$ID"
+    assert_eq "$(cat "$volume/made")" 'from guest'
+    # a folder of it is shared as ever, and so is the volume for a second container
+    jqe "$T/b" '.mounts[-1].source += "/data"'
+    new_id folder
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    assert_eq "$(disk_count)" 0
+    rt delete --force "$ID"
+    down "$DEV" "$volume"
+}
