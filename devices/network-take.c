@@ -156,6 +156,16 @@ gboolean sv_link_take(int netns_fd, const SvTakeLink *take, gboolean *made_qdisc
     return FALSE;
 }
 
+/* Another machine may have taken the link since ours was killed: then its filter leads to its own tap. */
+static gboolean is_ours(
+    SvNetlink *nl, const GPtrArray *devices, const SvNetDevice *tap, const SvTakeLink *take)
+{
+    if (sv_net_device_at(devices, take->index) == NULL)
+        return FALSE;
+    const SvNetDevice *target = sv_net_device_at(devices, sv_tc_target(nl, take->index));
+    return target == NULL || target == tap;
+}
+
 gboolean sv_link_give_back(
     int netns_fd, const SvTakeLink *take, gboolean made_qdisc, GError **error)
 {
@@ -164,8 +174,8 @@ gboolean sv_link_give_back(
     if (devices == NULL)
         return FALSE;
     const SvNetDevice *tap = find_tap(devices, take);
-    gboolean ok = sv_net_device_at(devices, take->index) == NULL ||
-        sv_tc_clear(nl, take->index, made_qdisc, error);
+    gboolean ok =
+        !is_ours(nl, devices, tap, take) || sv_tc_clear(nl, take->index, made_qdisc, error);
     if (tap == NULL)
         return ok;
     const struct ifinfomsg info = {.ifi_index = tap->index};

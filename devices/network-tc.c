@@ -164,6 +164,34 @@ gboolean sv_tc_foreign(SvNetlink *nl, GHashTable *indexes, GError **error)
     return TRUE;
 }
 
+static gboolean note_target(const struct nlmsghdr *message, gpointer user_data, GError **error)
+{
+    const struct tcmsg *info = sv_nl_header(message, sizeof *info);
+    const struct rtattr *table[TCA_MAX + 1], *options[TCA_U32_MAX + 1], *actions[2],
+        *action[TCA_ACT_MAX + 1], *mirred[TCA_MIRRED_MAX + 1];
+    struct tc_mirred parms;
+    if (info == NULL || TC_H_MAJ(info->tcm_info) != TC_H_MAJ(PROTOCOL_AND_PRIORITY))
+        return TRUE;
+    sv_nl_parse(message, sizeof *info, table, TCA_MAX);
+    sv_nl_parse_nested(table[TCA_OPTIONS], options, TCA_U32_MAX);
+    sv_nl_parse_nested(options[TCA_U32_ACT], actions, 1);
+    sv_nl_parse_nested(actions[1], action, TCA_ACT_MAX);
+    sv_nl_parse_nested(action[TCA_ACT_OPTIONS], mirred, TCA_MIRRED_MAX);
+    if (mirred[TCA_MIRRED_PARMS] == NULL || RTA_PAYLOAD(mirred[TCA_MIRRED_PARMS]) < sizeof parms)
+        return TRUE;
+    memcpy(&parms, RTA_DATA(mirred[TCA_MIRRED_PARMS]), sizeof parms);
+    *(int *)user_data = (int)parms.ifindex;
+    return TRUE;
+}
+
+int sv_tc_target(SvNetlink *nl, int index)
+{
+    const struct tcmsg info = {.tcm_ifindex = index, .tcm_parent = INGRESS_BLOCK};
+    g_autoptr(GByteArray) msg = sv_nl_new(RTM_GETTFILTER, NLM_F_DUMP, &info, sizeof info);
+    int target = -1;
+    return sv_netlink_dump(nl, msg, note_target, NULL, &target, NULL) ? target : -1;
+}
+
 gboolean sv_tc_clear(SvNetlink *nl, int index, gboolean made, GError **error)
 {
     int errsv = 0;

@@ -14,6 +14,8 @@ gboolean sv_tc_foreign(SvNetlink *nl, GHashTable *indexes, GError **error)
  * was left behind is replaced. */
 gboolean sv_tc_redirect(SvNetlink *nl, int from, int to, gboolean *made, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
+/* Where our filter on the link leads to; 0: nowhere any more, -1: there is no such filter. */
+int sv_tc_target(SvNetlink *nl, int index);
 /* Takes our filter away, and the qdisc when it was @made and nobody else uses it. Missing: fine. */
 gboolean sv_tc_clear(SvNetlink *nl, int index, gboolean made, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;

@@ -396,6 +396,38 @@ static gboolean remove_born_rules(SvNetWork *work, const SvNetState *start, GErr
         work, &rules, LIST(work->wanted, rules), start->rules->pdata, start->rules->len, error);
 }
 
+static const SvNetAddress *find_like(const SvNetRequest *request, const SvNetAddress *address)
+{
+    g_autoptr(GBytes) wanted = address_key(address);
+
+    for (gsize i = 0; i < request->n_addresses; i++) {
+        g_autoptr(GBytes) key = address_key(request->addresses[i]);
+
+        if (g_bytes_equal(key, wanted))
+            return request->addresses[i];
+    }
+    return NULL;
+}
+
+/* Somebody on the host has renewed an address that is limited in time. Those that the guest renews by itself only grow
+ * older there. */
+static gboolean renew(SvNetWork *work, GError **error)
+{
+    for (gsize i = 0; work->before && i < work->wanted->n_addresses; i++) {
+        const SvNetAddress *address = work->wanted->addresses[i];
+        const SvNetAddress *old = address->limited ? find_like(work->before, address) : NULL;
+        GError *local = NULL;
+        int errsv = 0;
+
+        if (!old || address->valid_s <= old->valid_s)
+            continue;
+        if (!send_item(work, &addresses, address, TRUE, NLM_F_REPLACE, &errsv, &local) &&
+            !sv_network_pass(work, local, NULL, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 gboolean sv_network_apply_items(SvNetWork *work, GError **error)
 {
     const SvNetRequest *wanted = work->wanted, *before = work->before;
@@ -412,7 +444,7 @@ gboolean sv_network_apply_items(SvNetWork *work, GError **error)
             start->addresses, bare->addresses, error))
         return FALSE;
     g_autoptr(SvNetState) now = sv_net_state_read(work->nl, error);
-    return now && remove_made(work, start->routes, now->routes, error) &&
+    return now && renew(work, error) && remove_made(work, start->routes, now->routes, error) &&
         add_new(work, &routes, LIST(wanted, routes), LIST(before, routes), start->routes,
             now->routes, error) &&
         add_new(work, &neighbours, LIST(wanted, neighbours), LIST(before, neighbours),

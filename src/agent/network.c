@@ -56,7 +56,9 @@ gboolean sv_network_apply(SvNetlink *nl, const SvNetRequest *wanted, const SvNet
     apply_sysctls(&work);
     gboolean ok = sv_network_apply_links(&work, error);
     work.before = lasting;
-    ok = ok && sv_network_apply_items(&work, error) && sv_network_settle_links(&work, error);
+    ok = ok && sv_network_apply_items(&work, error);
+    if (ok)
+        sv_network_settle_links(&work);
     g_clear_pointer(&work.devices, g_ptr_array_unref);
     return ok;
 }

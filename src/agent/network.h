@@ -33,7 +33,7 @@ gboolean sv_network_reread_devices(SvNetWork *work, GError **error);
 /* network-links.c: names, MACs, settings, up or down. */
 gboolean sv_network_apply_links(SvNetWork *work, GError **error);
 /* The kernel makes link-local addresses again as the link says. */
-gboolean sv_network_settle_links(SvNetWork *work, GError **error);
+void sv_network_settle_links(SvNetWork *work);
 /* The one of @request with the same device; NULL: none. */
 const SvNetLink *sv_network_link_like(const SvNetRequest *request, const SvNetLink *link);
 /* The link has no IPv6. */

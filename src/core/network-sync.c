@@ -10,7 +10,7 @@
 
 struct SvNetworkSync {
     gboolean first;
-    gboolean undoing; /* of a first one that failed */
+    gboolean save; /* the record has changed */
     GError *error;
     SvNetState *state;
     SvNetworkPlan plan;
@@ -93,7 +93,6 @@ static void fail(SvPodNetwork *network, GError *error)
         return;
     }
     sync->error = error;
-    sync->undoing = TRUE;
     sync->next = 0;
     g_ptr_array_set_size(sync->drop, 0);
     for (guint i = 0; i < sync->add->len; i++)
@@ -354,7 +353,7 @@ static void take_plan(SvPodNetwork *network)
         g_ptr_array_add(record->links, link);
         g_ptr_array_add(sync->add, link);
     }
-    if (sync->add->len > 0 && !sv_sandbox_save(network->sandbox, &error)) {
+    if ((sync->save || sync->add->len > 0) && !sv_sandbox_save(network->sandbox, &error)) {
         /* nothing was made yet */
         for (guint i = 0; i < sync->add->len; i++)
             g_ptr_array_remove(record->links, sync->add->pdata[i]);
@@ -384,6 +383,7 @@ static void on_read(
     if (!failure &&
         sv_network_plan(&sync->plan, sync->state, work->foreign, sandbox->record,
             sandbox->paths->domain_name, &failure)) {
+        sync->save = sandbox->record->netns_id != work->netns_id;
         sandbox->record->netns_id = work->netns_id;
         warn(network, sync->plan.warnings);
         take_plan(network);

@@ -88,6 +88,7 @@ static void find_again(SvPodNetwork *network)
 {
     SvSandbox *sandbox = network->sandbox;
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    guint64 id = sandbox->record->netns_id;
     GHashTableIter iter;
     gpointer value;
     g_hash_table_iter_init(&iter, sandbox->processes);
@@ -95,14 +96,14 @@ static void find_again(SvPodNetwork *network)
         if (((SvProcess *)value)->shim_pidfd >= 0)
             g_ptr_array_add(
                 paths, g_strdup_printf("/proc/%d/ns/net", (int)((SvProcess *)value)->shim_pid));
-    if (sandbox->record->netns)
+    /* A shim is in it for sure; a path may lead to another one by now. */
+    if (id && sandbox->record->netns)
         g_ptr_array_add(paths, g_strdup(sandbox->record->netns));
     for (guint i = 0; i < paths->len && network->netns_fd < 0; i++) {
         g_auto(SvFd) fd = open_netns(paths->pdata[i]);
         g_autoptr(SvNetlink) nl = fd >= 0 ? sv_netlink_new_in(fd, NETLINK_ROUTE, NULL) : NULL;
         struct stat st;
-        if (!nl || !sandbox->record->netns_id || is_own(fd) || fstat(fd, &st) < 0 ||
-            sv_network_id(nl, fd) != sandbox->record->netns_id)
+        if (!nl || is_own(fd) || fstat(fd, &st) < 0 || (id && sv_network_id(nl, fd) != id))
             continue;
         network->netns_fd = sv_fd_steal(&fd);
         sandbox->netns = st.st_ino;
@@ -211,7 +212,7 @@ void sv_pod_network_recover(SvSandbox *sandbox)
     SvPodNetwork *network = sandbox->network;
     find_again(network);
     if (!can_sync(network) || !sandbox->record->netns_id)
-        return;
+        return; /* a first create was cut off, or there is nothing to follow */
     network->taken = TRUE;
     if (!network->sync && !network->job)
         sv_network_sync_start(network, FALSE);
@@ -239,8 +240,13 @@ static void release_next(SvPodNetwork *network)
             network, record->links->pdata[network->release_next], on_released, NULL);
         return;
     }
-    if (record)
+    if (record && record->links->len > 0) {
+        /* Not again: somebody else may have them then. */
+        g_autoptr(GError) error = NULL;
         g_ptr_array_set_size(record->links, 0);
+        if (!sv_sandbox_save(network->sandbox, &error))
+            g_warning("sandbox %s: ignoring: %s", network->sandbox->paths->sandbox, error->message);
+    }
     guint64 ticket = network->release_ticket;
     network->release_ticket = 0;
     network->taken = network->of_host = FALSE;

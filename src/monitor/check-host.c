@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "core/paths.h"
 #include "core/uids.h"
+#include "devices/network-probe.h"
 
 #include <errno.h>
 #include <string.h>
@@ -56,6 +57,29 @@ static void check_devices(SvCheck *check)
     sv_check_add(check, "vhost-net", vhost ? SV_CHECK_PASS : SV_CHECK_WARN,
         vhost ? NULL : "load the kernel module vhost_net: the pods' network is slower without it",
         vhost ? "/dev/vhost-net is there" : "/dev/vhost-net is missing");
+}
+
+static void check_network(SvCheck *check)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GError) localhost = NULL;
+    if (sv_network_probe_take(&error))
+        sv_check_add(check, "traffic control", SV_CHECK_PASS, NULL, "frames can be redirected");
+    else
+        sv_check_add(check, "traffic control", SV_CHECK_FAIL,
+            "load the kernel modules sch_ingress, cls_u32 and act_mirred: pods have no network "
+            "without them",
+            "%s", error->message);
+    if (!check->config->forward_localhost)
+        return;
+    if (sv_network_probe_localhost(&localhost))
+        sv_check_add(check, "localhost", SV_CHECK_PASS, NULL,
+            "connections to a pod's localhost can be forwarded");
+    else
+        sv_check_add(check, "localhost", SV_CHECK_WARN,
+            "load the kernel modules nf_tables, nft_tproxy and nft_socket, or set [network] "
+            "forward_localhost to false: an engine's port forwarding needs it",
+            "%s", localhost->message);
 }
 
 static gboolean has_word(const char *path, const char *word)
@@ -174,6 +198,7 @@ void sv_check_host(SvCheck *check)
     check_kernel(check);
     check_cgroup(check);
     check_devices(check);
+    check_network(check);
     check_nested(check);
     check_memory(check);
     check_space_of(check, "space run", check->config->run_dir, RUN_MIN_MIB);

@@ -2,6 +2,7 @@
 #include "netns/netlink.h"
 #include "base/fd.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -65,6 +66,29 @@ SvNetlink *sv_netlink_new_in(int netns_fd, int protocol, GError **error)
     if (making.error)
         g_propagate_error(error, making.error);
     return nl;
+}
+
+static gpointer make_namespace(gpointer user_data)
+{
+    Making *making = user_data;
+
+    if (unshare(CLONE_NEWNET) == 0)
+        making->netns_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (making->netns_fd < 0)
+        sv_error_set_errno(&making->error, SV_NET_ERROR, errno, "make a network namespace");
+    return NULL;
+}
+
+int sv_netns_make(GError **error)
+{
+    Making making = {.netns_fd = -1};
+    GThread *thread = g_thread_try_new("sv-netns", make_namespace, &making, error);
+
+    if (thread)
+        g_thread_join(thread);
+    if (making.error)
+        g_propagate_error(error, making.error);
+    return making.netns_fd;
 }
 
 void sv_netlink_free(SvNetlink *nl)

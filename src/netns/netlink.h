@@ -18,6 +18,8 @@ typedef struct SvNetlink SvNetlink;
 SvNetlink *sv_netlink_new(int protocol, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* In the namespace of @netns_fd, which a thread of its own enters for that. */
 SvNetlink *sv_netlink_new_in(int netns_fd, int protocol, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* A new network namespace, as long as the descriptor. -1 + @error. */
+int sv_netns_make(GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_netlink_free(SvNetlink *nl);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvNetlink, sv_netlink_free)
 int sv_netlink_fd(const SvNetlink *nl);

@@ -106,7 +106,7 @@ serve() {
 # What is compared: all that does not differ between any two machines.
 ADDR='map(select(.ifname | test("^sv[0-9a-f]{9}|^sandvirt") | not) | {ifname, address, mtu,
     up: (.flags | index("UP") != null), noarp: (.flags | index("NOARP") != null),
-    addr_info: [.addr_info[] | del(.noprefixroute_, .tentative)]}) | sort_by(.ifname)'
+    addr_info: [.addr_info[] | del(.tentative)]}) | sort_by(.ifname)'
 ROUTE='map(del(.flags) + {flags: (.flags - ["linkdown"])})'
 addresses() { jq -S "$ADDR"; }
 routes() { jq -S "$ROUTE"; }
@@ -617,7 +617,7 @@ END
     assert_eq "$(pod_man exec "p$N" ip -o -4 addr show dev eth0 | grep -o "inet [0-9.]*")" "inet $address"
     wait_for 20 eval '[ "$(echo published | far "$PAYLOAD" tcp 10.66.9.1 7777)" = published ]'
     assert_has "$(pod_man exec "p$N" cat /etc/hosts)" "$address"
-    pod_man rm --force --time 0 "p$N" >/dev/null 2>&1
+    pod_man rm --force --time 0 "p$N" >"$T/rm.log" 2>&1 || fail "$(cat "$T/rm.log")"
     pod_man rmi --force busybox:test >/dev/null 2>&1
     umount "$WORK/podman/storage/overlay" 2>/dev/null || true
     assert_same_snap 10

@@ -293,6 +293,50 @@ static void test_follow(void)
     assert_equal(second, made);
 }
 
+static const SvNetAddress *limited_of(const SvNetRequest *request)
+{
+    for (gsize i = 0; i < request->n_addresses; i++)
+        if (request->addresses[i]->limited)
+            return request->addresses[i];
+    return NULL;
+}
+
+/* Down and up again, and a lease that is renewed. */
+static void test_down_and_up(void)
+{
+    if (!enter_new())
+        return;
+    ip("link add eth0 address 02:00:00:00:00:01 type veth peer name peer0\nlink set lo up\n"
+       "link set peer0 up\nlink set eth0 up\naddr add 10.1.0.2/24 dev eth0\n"
+       "addr add 10.2.0.2/24 dev eth0 valid_lft 100 preferred_lft 100\n"
+       "addr add fd00:1::2/64 dev eth0 nodad\nroute add default via 10.1.0.1\n");
+    g_autoptr(SvNetRequest) first = request_here();
+    g_auto(SvFd) host = keep_current();
+    g_assert_true(enter_new());
+    ip("link add eth9 address 02:00:00:00:00:01 type veth peer name peer0\nlink set peer0 up\n");
+    apply(first, NULL);
+    g_auto(SvFd) machine = keep_current();
+
+    enter(host);
+    ip("link set eth0 down\naddr change 10.2.0.2/24 dev eth0 valid_lft 5000 preferred_lft 5000\n");
+    g_autoptr(SvNetRequest) second = request_here();
+    enter(machine);
+    apply(second, first);
+    g_autoptr(SvNetRequest) made = request_here();
+    g_assert_cmpuint(made->n_routes, ==, second->n_routes);
+    g_assert_cmpuint(made->n_addresses, ==, second->n_addresses);
+    g_assert_cmpuint(limited_of(made)->valid_s, >, 4000);
+
+    enter(host);
+    ip("link set eth0 up\nroute add default via 10.1.0.1\naddr add fd00:1::2/64 dev eth0 nodad\n");
+    g_autoptr(SvNetRequest) third = request_here();
+    enter(machine);
+    apply(third, second);
+    g_autoptr(SvNetRequest) again = request_here();
+    g_assert_cmpuint(again->n_routes, ==, third->n_routes);
+    g_assert_cmpuint(again->n_addresses, ==, third->n_addresses);
+}
+
 /* The engine takes a link away and makes another one of the same name. */
 static void test_replace(void)
 {
@@ -447,6 +491,7 @@ int main(int argc, char **argv)
     g_test_add_func("/netns/read-empty", test_read_limits);
     g_test_add_func("/netns/mirror", test_mirror);
     g_test_add_func("/netns/follow", test_follow);
+    g_test_add_func("/netns/down-and-up", test_down_and_up);
     g_test_add_func("/netns/replace", test_replace);
     g_test_add_func("/netns/ipv6-off", test_ipv6_off);
     g_test_add_func("/netns/missing-device", test_missing_device);

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "devices/network-localhost.h"
+#include "devices/network-probe.h"
 #include "in-netns.h"
 
 #include <arpa/inet.h>
@@ -142,10 +143,22 @@ static void test_catch(gconstpointer data)
     g_assert_true(sv_localhost_release(here, &error));
 }
 
+/* What `sandvirt check` tries says the same. */
+static void test_probe(void)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!enter_new())
+        return;
+    if (!sv_network_probe_localhost(&error) || !sv_network_probe_take(&error))
+        g_test_skip(error->message);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/network-localhost/ipv4", GINT_TO_POINTER(FALSE), test_catch);
     g_test_add_data_func("/network-localhost/ipv6", GINT_TO_POINTER(TRUE), test_catch);
+    g_test_add_func("/network-localhost/probe", test_probe);
     return g_test_run();
 }

@@ -220,6 +220,38 @@ static void test_frames(void)
     tear_down(&f);
 }
 
+/* Ours was killed, and somebody else has the link now. */
+static void test_taken_again(void)
+{
+    Fixture f = {-1, -1, -1, -1};
+    SvTakeLink link, other;
+    gboolean made = FALSE;
+
+    if (!enter_new())
+        return;
+    f.pod = keep_current();
+    ip("link add eth0 type veth peer name peer\nlink set eth0 up\nlink set peer up\n");
+    f.wire = open_wire("peer");
+    g_assert_true(enter_new());
+    f.host = keep_current();
+    f.tap = open_tap();
+    if (f.tap < 0) {
+        g_test_skip("no taps here");
+        tear_down(&f);
+        return;
+    }
+    take(&f, &other, &made);
+    link = other;
+    link.tap = "svgone";
+    give_back(&f, &link, TRUE);
+    send_frame(f.wire, 7);
+    g_assert_true(receive_frame(f.tap, 7, 5000));
+    give_back(&f, &other, TRUE);
+    g_autofree char *after = tc_of(f.pod, f.host);
+    g_assert_null(strstr(after, "ingress"));
+    tear_down(&f);
+}
+
 /* Another's qdisc stays, with its filters. */
 static void test_foreign_qdisc(void)
 {
@@ -313,6 +345,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/network-take/take", test_take);
     g_test_add_func("/network-take/frames", test_frames);
+    g_test_add_func("/network-take/taken-again", test_taken_again);
     g_test_add_func("/network-take/foreign-qdisc", test_foreign_qdisc);
     g_test_add_func("/network-take/gone", test_gone);
     g_test_add_func("/network-take/refusals", test_refusals);
