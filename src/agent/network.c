@@ -27,6 +27,16 @@ gboolean sv_network_reread_devices(SvNetWork *work, GError **error)
     return work->devices != NULL;
 }
 
+/* Setting one to what it is may change others. */
+static gboolean is_set(const Sandvirt__V1__Sysctl *sysctl)
+{
+    g_autofree char *path = sv_setup_sysctl_path(sysctl->key);
+    g_autofree char *text = NULL;
+
+    return path && g_file_get_contents(path, &text, NULL, NULL) &&
+        strcmp(g_strchomp(text), sysctl->value) == 0;
+}
+
 /* The guest's kernel may not know all of the host's. */
 static void apply_sysctls(SvNetWork *work)
 {
@@ -35,8 +45,10 @@ static void apply_sysctls(SvNetWork *work)
     for (gsize i = 0; !work->before && i < wanted->n_sysctls; i++) {
         g_autoptr(GError) error = NULL;
 
-        if (!sv_setup_sysctls(wanted->sysctls + i, 1, &error))
-            g_ptr_array_add(work->warnings, g_strdup(error->message));
+        if (is_set(wanted->sysctls[i]) || sv_setup_sysctls(wanted->sysctls + i, 1, &error) ||
+            sv_error_is(error, SV_ERR_NOT_FOUND))
+            continue;
+        g_ptr_array_add(work->warnings, g_strdup(error->message));
     }
 }
 

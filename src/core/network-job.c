@@ -63,7 +63,7 @@ static gboolean read_namespace(SvNetworkWork *work, GError **error)
                 return FALSE;
     }
     if (work->ask.settings) {
-        work->sysctls = sv_net_sysctls_changed(work->netns_fd, error);
+        work->sysctls = sv_net_sysctls_read(work->netns_fd, error);
         if (!work->sysctls)
             return FALSE;
     }

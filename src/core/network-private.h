@@ -25,7 +25,7 @@ struct SvPodNetwork {
     guint release_next; /* number of the link that is given back next */
     SvNetworkSync *sync; /* at work; nullable */
     SvNetworkJob *job; /* in a thread; nullable */
-    GPtrArray *sysctls; /* that differ from a new namespace's; NULL: not known yet */
+    GPtrArray *sysctls; /* see netns/sysctl.h; NULL: not known yet */
     GBytes *sent; /* what the guest has, packed; nullable */
     GHashTable *told; /* warnings that were given */
     GHashTable *waits; /* calls that are out, owned */

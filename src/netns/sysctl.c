@@ -114,25 +114,46 @@ static void walk_clear(Walk *walk)
     g_hash_table_unref(walk->values);
 }
 
-GPtrArray *sv_net_sysctls_changed(int netns_fd, GError **error)
+/* Those of all links change those of new ones, and of each. */
+static guint rank_of(const char *path)
+{
+    if (strcmp(path, "net/ipv4/ip_forward") == 0)
+        return 0;
+    if (strstr(path, "/conf/all/"))
+        return 1;
+    return strstr(path, "/conf/default/") ? 2 : 3;
+}
+
+#define RANKS 4
+
+/* A new namespace has the host's conf.*, which a guest does not know. */
+static gboolean matters(const Walk *ours, const Walk *fresh, const char *path)
+{
+    const char *value = g_hash_table_lookup(ours->values, path);
+    const char *other = g_hash_table_lookup(fresh->values, path);
+
+    return rank_of(path) < RANKS - 1 || (other && strcmp(value, other) != 0);
+}
+
+GPtrArray *sv_net_sysctls_read(int netns_fd, GError **error)
 {
     Walk ours = walk_new(netns_fd), fresh = walk_new(-1);
-    GPtrArray *changed = NULL;
+    GPtrArray *chosen = NULL;
 
     if (walk_run(&ours, error) && walk_run(&fresh, error)) {
-        changed = g_ptr_array_new_with_free_func(g_free);
-        for (guint i = 0; i < ours.order->len; i++) {
-            const char *path = ours.order->pdata[i];
-            const char *value = g_hash_table_lookup(ours.values, path);
-            const char *other = g_hash_table_lookup(fresh.values, path);
+        chosen = g_ptr_array_new_with_free_func(g_free);
+        for (guint rank = 0; rank < RANKS; rank++)
+            for (guint i = 0; i < ours.order->len; i++) {
+                const char *path = ours.order->pdata[i];
+                const char *value = g_hash_table_lookup(ours.values, path);
 
-            if (other && strcmp(value, other) != 0)
-                g_ptr_array_add(changed, g_strdup_printf("%s=%s", path, value));
-        }
+                if (rank_of(path) == rank && matters(&ours, &fresh, path))
+                    g_ptr_array_add(chosen, g_strdup_printf("%s=%s", path, value));
+            }
     }
     walk_clear(&ours);
     walk_clear(&fresh);
-    return changed;
+    return chosen;
 }
 
 void sv_net_request_set_sysctls(SvNetRequest *request, const GPtrArray *sysctls)

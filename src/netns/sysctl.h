@@ -6,9 +6,10 @@
 
 G_BEGIN_DECLS
 
-/* Those that somebody has changed: they differ from a new namespace's. Of "net/ipv4/ip_forward=1" (char *), (transfer
+/* Those that matter for another kernel: what is true of all links and of new ones, and what somebody has changed (it
+ * differs from a new namespace's). Of "net/ipv4/ip_forward=1" (char *), in the order in which they are to be set; (transfer
  * full). */
-GPtrArray *sv_net_sysctls_changed(int netns_fd, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GPtrArray *sv_net_sysctls_read(int netns_fd, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* @request gets copies of them. */
 void sv_net_request_set_sysctls(SvNetRequest *request, const GPtrArray *sysctls);
 

@@ -439,16 +439,18 @@ static void test_sysctls(void)
         return;
     g_auto(SvFd) fd = keep_current();
     ip("link add eth0 address 02:00:00:00:00:01 type veth peer name peer0\n");
-    g_autoptr(GPtrArray) none = sv_net_sysctls_changed(fd, &error);
+    g_autoptr(GPtrArray) few = sv_net_sysctls_read(fd, &error);
     g_assert_no_error(error);
-    g_assert_cmpuint(none->len, ==, 0);
+    /* nothing was changed: what is of all links, and no more */
+    for (guint i = 0; i < few->len; i++)
+        g_assert_true(strstr(few->pdata[i], "/conf/") || strstr(few->pdata[i], "/ip_forward="));
     set_sysctl("/proc/sys/net/ipv4/ip_unprivileged_port_start", "77");
     set_sysctl("/proc/sys/net/ipv4/ip_forward", "1");
     set_sysctl("/proc/sys/net/ipv4/conf/all/rp_filter", "2");
     g_autoptr(SvNetRequest) wanted = request_here();
     /* looked at from somewhere else */
     g_assert_true(enter_new());
-    g_autoptr(GPtrArray) some = sv_net_sysctls_changed(fd, &error);
+    g_autoptr(GPtrArray) some = sv_net_sysctls_read(fd, &error);
     g_assert_no_error(error);
     g_assert_true(g_ptr_array_find_with_equal_func(
         some, "net/ipv4/ip_unprivileged_port_start=77", g_str_equal, NULL));
@@ -458,7 +460,7 @@ static void test_sysctls(void)
     ip("link add eth9 address 02:00:00:00:00:01 type veth peer name peer0\n");
     apply(wanted, NULL);
     g_auto(SvFd) made = keep_current();
-    g_autoptr(GPtrArray) same = sv_net_sysctls_changed(made, &error);
+    g_autoptr(GPtrArray) same = sv_net_sysctls_read(made, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(same->len, ==, some->len);
     for (guint i = 0; i < some->len; i++)
