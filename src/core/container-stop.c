@@ -294,7 +294,8 @@ void sv_container_begin_stop(SvContainer *container, SvCause cause, int status, 
 {
     SvRecord *record = container->record;
     g_autoptr(GError) error = NULL;
-    if (record->state == SV_STATE_STOPPED || container->stop || container->create)
+    if (record->state == SV_STATE_STOPPED || container->stop || container->create ||
+        container->removal)
         return;
     record->stopping = TRUE;
     record->cause = cause;

@@ -80,6 +80,9 @@ static void shim_gone(SvProcess *process)
         GError *error = NULL;
         g_set_error(&error, SV_CORE_ERROR, SV_ERR_CANCELLED, "the container's shim has died");
         sv_container_cancel_create(container, error);
+    } else if (container->record->state == SV_STATE_CREATING) {
+        if (!container->sandbox->recovering) /* else it is looked at when more is known */
+            sv_container_roll_back(container);
     } else if (!container->sandbox->recovering) { /* else the guest's word comes first */
         /* a no-op when the stop has begun; else nobody has told it to go */
         sv_container_begin_stop(container, SV_CAUSE_SHIM_KILLED, -1, FALSE);
