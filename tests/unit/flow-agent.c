@@ -404,6 +404,17 @@ static void do_stats(FlowAgent *agent, guint32 stream)
     sv_conn_reply(agent->conn, stream, &reply.base);
 }
 
+static void do_wait_block(FlowAgent *agent, guint32 stream)
+{
+    Sandvirt__V1__WaitBlockResponse reply = SANDVIRT__V1__WAIT_BLOCK_RESPONSE__INIT;
+    g_autofree char *node = g_strdup_printf("/dev/vd%c", 'a' + agent->disks % 26);
+    reply.node = node;
+    reply.major = 254;
+    reply.minor = 16 * agent->disks++;
+    reply.size_bytes = agent->disk_bytes;
+    sv_conn_reply(agent->conn, stream, &reply.base);
+}
+
 static void serve(FlowAgent *agent, guint32 stream, const char *method, GBytes *payload)
 {
     g_autoptr(GError) error = NULL;
@@ -416,6 +427,9 @@ static void serve(FlowAgent *agent, guint32 stream, const char *method, GBytes *
         answered = TRUE;
     } else if (g_str_equal(method, "Exec")) {
         do_exec(agent, stream, payload);
+        answered = TRUE;
+    } else if (g_str_equal(method, "WaitBlock")) {
+        do_wait_block(agent, stream);
         answered = TRUE;
     } else if (g_str_equal(method, "Stats")) {
         do_stats(agent, stream);
@@ -466,6 +480,8 @@ static const struct {
     {"Attach", &sandvirt__v1__stream_request__descriptor},
     {"Resize", &sandvirt__v1__resize_request__descriptor},
     {"Update", &sandvirt__v1__update_request__descriptor},
+    {"AddNode", &sandvirt__v1__node_request__descriptor},
+    {"RemoveNode", &sandvirt__v1__node_request__descriptor},
     {"Stats", &sandvirt__v1__stats_request__descriptor},
     {"Ps", &sandvirt__v1__ps_request__descriptor},
     {"Online", &sandvirt__v1__online_request__descriptor},

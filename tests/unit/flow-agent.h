@@ -36,6 +36,8 @@ typedef struct {
     gboolean mute; /* does not answer a greeting */
     gboolean immortal; /* signals do nothing */
     gboolean deaf; /* does not acknowledge input */
+    guint64 disk_bytes; /* size of every disk */
+    guint disks; /* that were waited for: "/dev/vda" 254:0, "/dev/vdb" 254:16, ... */
     gboolean forgetful; /* Remove does not end what is left */
     GHashTable *plans; /* method -> Plan */
     GHashTable *processes; /* handle -> FlowGuestProcess */

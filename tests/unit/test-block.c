@@ -2,7 +2,6 @@
 /* devices/block-*: on loop devices where there are some (as root), else only what needs none. */
 #include <config.h>
 
-#include "base/command.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/file.h"
@@ -11,13 +10,12 @@
 #include "devices/block-image.h"
 #include "devices/block-mount.h"
 #include "devices/block-probe.h"
+#include "loop-device.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/loop.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -265,30 +263,6 @@ typedef struct {
     SvBlockInfo *info;
 } Loop;
 
-static int loop_attach(const char *file, char **node)
-{
-    g_auto(SvFd) control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    g_auto(SvFd) backing = open(file, O_RDWR | O_CLOEXEC);
-    struct loop_config config = {.fd = (guint32)backing, .info = {.lo_flags = LO_FLAGS_AUTOCLEAR}};
-    for (guint i = 0; i < 50 && control >= 0; i++) {
-        g_autofree char *path = g_strdup_printf("/dev/loop%d", ioctl(control, LOOP_CTL_GET_FREE));
-        g_auto(SvFd) fd = open(path, O_RDWR | O_CLOEXEC);
-        if (fd >= 0 && ioctl(fd, LOOP_CONFIGURE, &config) == 0) {
-            *node = g_steal_pointer(&path);
-            return sv_fd_steal(&fd);
-        }
-    }
-    return -1;
-}
-
-static gboolean make_fs(const char *file)
-{
-    g_autoptr(SvCommand) command = sv_command_new("/usr/sbin/mkfs.ext4");
-    int status = -1;
-    sv_command_add_args(command, "-q", "-F", file, NULL);
-    return sv_command_run(command, NULL, 0, 30000, 4096, NULL, NULL, &status, NULL) && status == 0;
-}
-
 static gboolean loop_set_up(Loop *loop)
 {
     g_autoptr(GError) error = NULL;
@@ -301,9 +275,9 @@ static gboolean loop_set_up(Loop *loop)
     g_assert_true(g_file_set_contents(loop->file, "", 0, NULL));
     g_assert_cmpint(truncate(loop->file, 16 << 20), ==, 0);
     if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
-        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || !make_fs(loop->file))
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || !loop_device_format(loop->file))
         return FALSE;
-    loop->fd = loop_attach(loop->file, &loop->node);
+    loop->fd = loop_device_attach(loop->file, &loop->node);
     if (loop->fd < 0)
         return FALSE;
     loop->info = sv_block_probe_path(loop->node, "test", &error);
