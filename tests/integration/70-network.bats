@@ -523,17 +523,14 @@ here() { ip netns exec "$POD_NS" "$@"; } # in the pod's namespace on the host
 @test "settings of the namespace are those of the machine" {
     plain
     here sh -c 'echo 77 >/proc/sys/net/ipv4/ip_unprivileged_port_start
+        echo 1 >/proc/sys/net/ipv4/ip_forward
         echo 0 >/proc/sys/net/ipv4/conf/eth0/accept_redirects
         echo 600 >/proc/sys/net/ipv4/tcp_keepalive_time'
     up
     local name
-    for name in ip_unprivileged_port_start tcp_keepalive_time conf/eth0/accept_redirects; do
+    for name in ip_unprivileged_port_start ip_forward tcp_keepalive_time conf/all/forwarding conf/eth0/accept_redirects; do
         assert_eq "$(inside cat "/proc/sys/net/ipv4/$name")" "$(here cat "/proc/sys/net/ipv4/$name")" "$name"
     done
-}
-
-@test "forwarding of the namespace is that of the machine" {
-    skip 'seen to differ: 0 inside, 1 in the namespace'
 }
 
 # ---------------------------------------------------------------- the plug-ins of the engines
@@ -591,11 +588,16 @@ ipam() { echo '"ipam": {"type": "host-local", "dataDir": "'"$T"'/ipam", "ranges"
     assert_same_snap
 }
 
-# pod_man ARG...: podman, with $FAR_NS for the host: its bridge, its ports and its rules are there.
+# pod_man ARG...: podman, with $FAR_NS for the host: its bridge, its ports and its rules are there. The runtime is a
+# script, because the clean-up that conmon starts does not get --runtime-flag.
 pod_man() {
+    if [ ! -e "$WORK/sandvirt" ]; then
+        { rt_words; printf '#!/bin/sh\nexec %s "$@"\n' "${RT[*]}"; } >"$WORK/sandvirt"
+        chmod 0755 "$WORK/sandvirt"
+    fi
     nsenter "--net=/run/netns/$FAR_NS" podman --root "$WORK/podman/storage" --runroot "$WORK/podman/run" \
         --tmpdir "$WORK/podman/tmp" --network-config-dir "$T/net.d" --cgroup-manager cgroupfs --events-backend none \
-        --log-level error --runtime "$SANDVIRT" --runtime-flag "config=$CONF" --runtime-flag "root=$ROOT" "$@"
+        --log-level error --runtime "$WORK/sandvirt" "$@"
 }
 
 @test "podman: a network with a published port" {
