@@ -9,9 +9,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* ext2 and ext3 are driven by ext4 */
@@ -116,6 +118,26 @@ SvBlockMount *sv_block_mount_find(const char *path, char **why, GError **error)
     mount->options = g_strdup(found->options);
     mount->super_options = g_strdup(found->super_options);
     return mount;
+}
+
+gboolean sv_block_mount_is_here(const char *path, GError **error)
+{
+    struct statx sx;
+    struct statfs fs;
+    /* ours has one page: others are not looked for among the mounts */
+    if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE | STATX_MNT_ID, &sx) < 0 ||
+        (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0 || sx.stx_dev_major != 0 ||
+        statfs(path, &fs) < 0 || fs.f_type != TMPFS_MAGIC || fs.f_blocks != 1)
+        return TRUE;
+    g_autoptr(GPtrArray) mounts = sv_mount_list(0, NULL);
+    const SvMountInfo *found = mounts != NULL ? find_id(mounts, sx.stx_mnt_id) : NULL;
+    if (found == NULL || !g_str_has_prefix(found->source, SV_BLOCK_MARK))
+        return TRUE;
+    g_set_error(error, SV_DEVICES_ERROR, SV_ERR_BUSY,
+        "the file system of \"%s\" is in a machine as disk \"%s\": its container has not been "
+        "deleted",
+        path, found->source + strlen(SV_BLOCK_MARK));
+    return FALSE;
 }
 
 /* ---- what stands at its place */

@@ -31,6 +31,12 @@ gboolean sv_block_fstype_is_known(const char *fstype);
  * all the same: why it stays on the host. */
 SvBlockMount *sv_block_mount_find(const char *path, char **why, GError **error);
 
+/* What stands in for a file system that has moved is named by this and the disk's alias. */
+#define SV_BLOCK_MARK "sandvirt:"
+/* FALSE + SV_ERR_BUSY when the folder @path is such a stand-in: its file system is in a machine, or its
+ * container has not been deleted yet. Whatever else is wrong with it: TRUE. */
+gboolean sv_block_mount_is_here(const char *path, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Writes everything back and unmounts it; an empty read-only tmpfs named @mark stands there then, for
  * an engine to unmount. In use: SV_ERR_BUSY, and all is as before. */
 gboolean sv_block_mount_take(const SvBlockMount *found, const char *mark, GError **error)

@@ -12,7 +12,7 @@
 /* What stands at the mount point while the file system is in the guest. */
 static char *mark_of(const SvDiskRecord *disk)
 {
-    return g_strconcat("sandvirt:", disk->alias, NULL);
+    return g_strconcat(SV_BLOCK_MARK, disk->alias, NULL);
 }
 
 SvBlockMount *sv_disk_host_mount(const SvDiskRecord *disk)

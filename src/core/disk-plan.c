@@ -108,6 +108,8 @@ static gboolean plan_rootfs(SvContainer *container, GError **error)
 {
     g_autoptr(GError) local = NULL;
 
+    if (!sv_block_mount_is_here(container->spec->root_path, error))
+        return FALSE;
     if (!container->sandbox->config->block_rootfs)
         return TRUE;
     SvDiskRecord *disk = plan_mounted(
@@ -142,6 +144,10 @@ static gboolean is_asked_for(const SvContainer *container, const char *source)
 static gboolean plan_folder(
     SvContainer *container, const SvSpecMount *mount, guint i, const char *what, GError **error)
 {
+    if (!sv_block_mount_is_here(mount->source, error)) {
+        g_prefix_error(error, "%s: ", what);
+        return FALSE;
+    }
     if (!is_asked_for(container, mount->source))
         return TRUE;
     g_autoptr(GError) local = NULL;

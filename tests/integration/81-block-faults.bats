@@ -194,6 +194,34 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     assert_eq "$(sort -u "$T/two" | grep -c .)" 1
 }
 
+@test "one device for several: when it is only read, or when the configuration says so" {
+    local access
+    disk d raw 16M
+    for access in rm rwm; do
+        [ $access = rm ] || write_conf "storage.image_folders=$WORK/pictures" storage.shareable=true
+        fresh
+        jqe "$T/b" 'del(.annotations)'
+        device /dev/data $access
+        mv "$T/b" "$T/first-$access"
+        new_id "first-$access"
+        quiet rt run --detach --bundle "$T/first-$access" "$ID"
+        fresh
+        jqe "$T/b" 'del(.annotations)'
+        device /dev/data $access
+        run says 'blockdev --getro /dev/data'
+        assert_status 0
+        assert_eq "$output" "$([ $access = rm ] && echo 1 || echo 0)"
+        if [ $access = rm ]; then
+            fresh
+            device /dev/data rwm
+            refused "\"$DEV\"" "container \"first-rm-$N\""
+        fi
+        rt delete --force "first-$access-$N"
+        is_free "$DEV"
+    done
+    write_conf "storage.image_folders=$WORK/pictures"
+}
+
 # ---------------------------------------------------------------- image files
 
 @test "image files: raw and qcow2, by their stated format, below their folder" {

@@ -127,6 +127,12 @@ $DEV vdb"
     assert_has "$(cat "$T/out.log")" 'ext4'
     assert_has "$(cat "$T/out.log")" 'noatime'
     assert_eq "$(fstype_at "$volume")" tmpfs
+    # a second one would find an empty folder
+    cp -a "$T/b" "$T/c"
+    new_id second
+    run rt create --bundle "$T/c" "$ID"
+    assert_refused "\"$volume\"" "ua-sv-vol-"
+    ID=vol-$N
     rt kill "$ID" KILL
     wait_state "$ID" stopped
     is_free "$DEV"

@@ -417,6 +417,15 @@ static void test_move(void)
     assert_place(&loop, "tmpfs");
     g_assert_cmpint(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), ==, -1);
     assert_exclusive(loop.info, NULL);
+    g_assert_true(sv_block_mount_is_here(loop.mnt, &error)); /* not named as ours are */
+    g_assert_true(sv_block_mount_restore(found, loop.node, "mark", FALSE, &error));
+    g_assert_true(sv_block_mount_is_here(loop.mnt, &error));
+    g_assert_true(sv_block_mount_take(found, SV_BLOCK_MARK "x", &error));
+    g_assert_false(sv_block_mount_is_here(loop.mnt, &error));
+    g_assert_true(sv_error_is(error, SV_ERR_BUSY));
+    g_clear_error(&error);
+    g_assert_true(sv_block_mount_restore(found, loop.node, SV_BLOCK_MARK "x", FALSE, &error));
+    g_assert_true(sv_block_mount_take(found, "mark", &error));
     /* another mark is not ours */
     g_assert_true(sv_block_mount_restore(found, loop.node, "other", TRUE, &error));
     assert_place(&loop, "tmpfs");
