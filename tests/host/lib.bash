@@ -145,7 +145,8 @@ stop_services() {
 count_everything() {
     local domains
     domains=$(virsh -c qemu:///system list --all --name | grep -c . || true)
-    cat /proc/[0-9]*/comm 2>/dev/null | awk -v domains="$domains" -v mounts="$(wc -l </proc/self/mountinfo)" \
+    # A process may end between the listing and the reading: no failure.
+    { cat /proc/[0-9]*/comm 2>/dev/null || true; } | awk -v domains="$domains" -v mounts="$(wc -l </proc/self/mountinfo)" \
         -v loops="$(losetup -n -l | wc -l)" -v links="$(ip -o link | wc -l)" '
         /^qemu-system-/ { machines++ }
         /^virtiofsd$/ { shares++ }
