@@ -258,12 +258,14 @@ static void test_cut(gconstpointer data)
         FLOW_WAIT(disk.flow->hv && sv_fake_count(disk.flow->hv, points[point].hv) == 1);
     else
         FLOW_WAIT(flow_agent_count(disk.flow->agent, points[point].method) == 1);
-    if (deed == 0)
+    if (deed == 0) {
         sv_container_abandon(disk.flow->sandbox, "a");
-    else if (deed == 1)
+    } else if (deed == 1) {
         flow_proc_kill(container->shim->proc);
-    else
+        FLOW_WAIT(container->shim->proc->ended);
+    } else {
         sv_fake_emit(disk.flow->hv, SV_HV_EVENT_STOPPED, SV_HV_END_FAILED, NULL);
+    }
     if (points[point].hv)
         sv_fake_release(disk.flow->hv, points[point].hv);
     flow_settle();
