@@ -210,7 +210,7 @@ gboolean sv_container_bind_mounts(SvContainer *container, GError **error)
         return FALSE;
     for (guint i = 0; i < guest->binds->len; i++) {
         const SvBindPlan *plan = guest->binds->pdata[i];
-        if (!sv_share_bind(sandbox->paths, index, plan->name, plan->source, plan->recursive,
+        if (!sv_share_bind_volume(sandbox->paths, index, plan->name, plan->source, plan->recursive,
                 plan->read_only, error))
             return FALSE;
     }

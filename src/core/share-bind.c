@@ -25,9 +25,7 @@ static char *index_path(const char *top, guint index, const char *name)
     return g_strdup_printf("%s/c/%u%s%s", top, index, name ? "/" : "", name ? name : "");
 }
 
-/* As mount(8) finds the source of a bind: symlinks followed, automounts of a folder triggered. Never
- * blocks. */
-static int open_source(const char *source, gboolean *is_dir, GError **error)
+int sv_share_open_source(const char *source, gboolean *is_dir, GError **error)
 {
     int fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -40,7 +38,7 @@ static int open_source(const char *source, gboolean *is_dir, GError **error)
     return fd;
 }
 
-static gboolean attach(
+gboolean sv_share_attach(
     int source, const char *target, gboolean recursive, gboolean read_only, GError **error)
 {
     g_auto(SvFd) tree = sv_mount_clone(source, "", recursive, error);
@@ -52,9 +50,9 @@ static gboolean attach(
     return sv_mount_attach(tree, AT_FDCWD, target, error);
 }
 
-/* "NAME" or "FOLDER/NAME"; makes the folder. */
-static gboolean prepare_name(const char *folder, const char *name, GError **error)
+gboolean sv_share_prepare_name(const SvPaths *paths, guint index, const char *name, GError **error)
 {
+    g_autofree char *folder = index_path(paths->base_dir, index, NULL);
     g_auto(GStrv) parts = g_strsplit(name, "/", 2);
     g_autofree char *parent = g_build_filename(folder, parts[0], NULL);
 
@@ -69,7 +67,6 @@ static gboolean prepare_name(const char *folder, const char *name, GError **erro
 gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, const char *source,
     gboolean recursive, gboolean read_only, GError **error)
 {
-    g_autofree char *folder = index_path(paths->base_dir, index, NULL);
     g_autofree char *point = index_path(paths->base_dir, index, name);
     g_autofree char *target = index_path(paths->share_dir, index, name);
     g_auto(SvFd) fd = -1;
@@ -79,12 +76,12 @@ gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, cons
         g_set_error(error, SV_CORE_ERROR, SV_ERR_EXISTS, "\"%s\" is mounted already", target);
         return FALSE;
     }
-    fd = open_source(source, &is_dir, error);
-    if (fd < 0 || !prepare_name(folder, name, error))
+    fd = sv_share_open_source(source, &is_dir, error);
+    if (fd < 0 || !sv_share_prepare_name(paths, index, name, error))
         return FALSE;
     if (is_dir ? !sv_share_make_dir(point, error) : !sv_share_make_file(point, error))
         return FALSE;
-    if (attach(fd, target, recursive, read_only, error))
+    if (sv_share_attach(fd, target, recursive, read_only, error))
         return TRUE;
     g_prefix_error(error, "cannot put \"%s\" into the share: ", source);
     if (is_dir)
@@ -114,8 +111,11 @@ gboolean sv_share_release(
     g_autoptr(GPtrArray) held = g_ptr_array_new_with_free_func(g_free);
     gboolean ok = FALSE;
 
-    if (mounts && sv_share_umount_all(mounts, lazy, held, error))
-        ok = sv_file_remove_tree(folder, error);
+    /* The links last: they tell at the next try what was the container's. */
+    ok = mounts && sv_share_umount_all(mounts, lazy, held, error);
+    if (mounts && !sv_share_release_volumes(paths, index, lazy, held, ok ? error : NULL))
+        ok = FALSE;
+    ok = ok && sv_file_remove_tree(folder, error);
     if (busy)
         *busy = g_steal_pointer(&held);
     return ok;

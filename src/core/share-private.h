@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What share.c and share-bind.c have in common. */
+/* What share.c, share-bind.c and share-volume.c have in common. */
 #pragma once
 
 #include "core/paths.h"
@@ -19,6 +19,20 @@ gboolean sv_share_umount_all(GPtrArray *mounts, gboolean lazy, GPtrArray *busy, 
     G_GNUC_WARN_UNUSED_RESULT;
 /* Takes @error; keeps the first. */
 void sv_share_keep_error(GError **first, GError *error);
+
+/* As mount(8) finds the source of a bind: symlinks followed, automounts of a folder triggered. O_PATH, never
+ * blocks; -1 + error. */
+int sv_share_open_source(const char *source, gboolean *is_dir, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
+/* A clone of what @source names on @target, which exists. */
+gboolean sv_share_attach(int source, const char *target, gboolean recursive, gboolean read_only,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Checks "NAME" or "FOLDER/NAME" and makes what it lies in, below base/c/INDEX. */
+gboolean sv_share_prepare_name(const SvPaths *paths, guint index, const char *name, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
+/* Takes away the volumes that no container but @index links to; as sv_share_release. @busy: added to. */
+gboolean sv_share_release_volumes(const SvPaths *paths, guint index, gboolean lazy, GPtrArray *busy,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 /* RUN/.box/HASH/owner, for sv_share_owner. */
 gboolean sv_share_write_owner(const SvPaths *paths, GError **error);

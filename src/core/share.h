@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The shared folder of a sandbox on the host: base/ behind, share/ in front (read-only, shared mount,
- * virtiofs source). Containers' trees are bound below share/c/INDEX/. Blocking but quick calls. */
+ * virtiofs source). Containers' trees are bound below share/c/INDEX/, volumes below share/v/. Blocking but quick calls. */
 #pragma once
 
 #include "core/paths.h"
@@ -20,12 +20,17 @@ gboolean sv_share_destroy(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUS
 /* Binds @source (symlinks followed as in a bind mount; folder, file, fifo, socket, device node; opened
  * O_PATH, never blocks) at share/c/INDEX/NAME. @recursive: with submounts. @read_only: on the host's
  * side too, recursively. Nothing propagates back to the source, and mounts made below the source later
- * do not appear. NAME is ours: "rootfs", "m0/data", ... Mounted already: SV_ERR_EXISTS. */
+ * do not appear. NAME is ours: "rootfs". Mounted already: SV_ERR_EXISTS. */
 gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, const char *source,
     gboolean recursive, gboolean read_only, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* The same for what containers of the sandbox may have in common: bound once for the same @source (inode,
+ * flags, mounts below), @recursive and @read_only, with a symlink at share/c/INDEX/NAME. */
+gboolean sv_share_bind_volume(const SvPaths *paths, guint index, const char *name,
+    const char *source, gboolean recursive, gboolean read_only, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* Detached private recursive clone of share/c/INDEX/NAME, for the shim; -1 + error. */
 int sv_share_clone(const SvPaths *paths, guint index, const char *name, GError **error);
-/* Takes everything of share/c/INDEX away. @lazy FALSE: SV_ERR_BUSY when something is busy (what could be
+/* Takes everything of share/c/INDEX away, and the volumes that no other container has. @lazy FALSE: SV_ERR_BUSY when something is busy (what could be
  * unmounted is); TRUE: what is busy is detached lazily. Missing: TRUE. *busy (nullable out, transfer
  * full, also on failure; char* "TARGET (SOURCE)"): what could not be unmounted at once: still held. */
 gboolean sv_share_release(const SvPaths *paths, guint index, gboolean lazy, GPtrArray **busy,

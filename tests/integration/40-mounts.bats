@@ -235,7 +235,6 @@ second" ]'
 }
 
 @test "A33: two containers of a pod talk through a socket's folder and a fifo" {
-    skip 'two containers see one volume as two: each has a bind of its own in the share'
     mkdir "$T/v"
     mkfifo "$T/v/fifo"
     mkm "$T/b" sh -c 'cat /v/fifo'
@@ -250,7 +249,6 @@ second" ]'
 }
 
 @test "two containers of a pod with the same volume: locks keep out, mappings agree" {
-    skip 'two containers see one volume as two: each has a bind of its own in the share'
     mkdir "$T/v"
     mkm "$T/b" payload hold-lock /v/lock /v/state
     bind /v "$T/v"

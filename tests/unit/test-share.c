@@ -417,6 +417,114 @@ static void test_clone(Fixture *f, gconstpointer data)
     g_assert_cmpint(fstatat(tree, "file", &st, 0), ==, 0);
 }
 
+/* ---- volumes */
+
+static guint count_volumes(Fixture *f)
+{
+    g_autofree char *top = g_build_filename(f->paths->base_dir, "v", NULL);
+    g_autoptr(GDir) dir = g_dir_open(top, 0, NULL);
+    guint n = 0;
+
+    while (dir && g_dir_read_name(dir))
+        n++;
+    return n;
+}
+
+static void assert_same_mount(Fixture *f, const char *a, const char *b, gboolean same)
+{
+    g_autofree char *left = g_build_filename(f->paths->share_dir, a, NULL);
+    g_autofree char *right = g_build_filename(f->paths->share_dir, b, NULL);
+    struct statx sa, sb;
+
+    g_assert_cmpint(statx(AT_FDCWD, left, 0, STATX_MNT_ID, &sa), ==, 0);
+    g_assert_cmpint(statx(AT_FDCWD, right, 0, STATX_MNT_ID, &sb), ==, 0);
+    g_assert_cmpint(sa.stx_mnt_id == sb.stx_mnt_id, ==, same);
+}
+
+static void bind_volume(Fixture *f, guint index, const char *name, const char *below, gboolean ro)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *source = g_build_filename(f->source, below, NULL);
+
+    g_assert_true(sv_share_bind_volume(f->paths, index, name, source, TRUE, ro, &error));
+    g_assert_no_error(error);
+}
+
+/* What several containers mount is one mount, until the last has gone. */
+static void test_volumes(Fixture *f, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = in_share(f, 2, "m4/data/file");
+    g_autofree char *first = in_share(f, 1, "m0/data");
+    g_autofree char *read_only = in_share(f, 2, "m5/data");
+
+    bind_volume(f, 1, "m0/data", ".", FALSE);
+    bind_volume(f, 2, "m4/data", ".", FALSE);
+    bind_volume(f, 2, "m5/data", ".", TRUE);
+    bind_volume(f, 2, "m6", "file", FALSE);
+    bind_volume(f, 2, "m7/sub", "sub", FALSE);
+    assert_same_mount(f, "c/1/m0/data/file", "c/2/m4/data/file", TRUE);
+    assert_same_mount(f, "c/1/m0/data/file", "c/2/m5/data/file", FALSE);
+    assert_same_mount(f, "c/1/m0/data/file", "c/2/m6", FALSE);
+    assert_read_only(first, FALSE);
+    assert_read_only(read_only, TRUE);
+    g_assert_cmpuint(count_volumes(f), ==, 4);
+
+    g_assert_true(sv_share_release(f->paths, 1, FALSE, NULL, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(count_volumes(f), ==, 4);
+    assert_content(file, "content");
+    bind_volume(f, 3, "m0/other-name", ".", FALSE);
+    assert_same_mount(f, "c/3/m0/other-name/file", "c/2/m4/data/file", TRUE);
+    g_assert_true(sv_share_release(f->paths, 2, FALSE, NULL, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(count_volumes(f), ==, 1);
+    g_assert_true(sv_share_release(f->paths, 3, FALSE, NULL, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(count_volumes(f), ==, 0);
+}
+
+/* A bind shows the mounts that were there: another set is another volume. */
+static void test_volume_submounts(Fixture *f, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *dir = g_build_filename(f->source, "dir", NULL);
+    g_autofree char *mark = g_build_filename(dir, "mark", NULL);
+    g_autofree char *later = in_share(f, 2, "m0/dir/mark");
+    g_autofree char *before = in_share(f, 1, "m0/dir/mark");
+
+    bind_volume(f, 1, "m0", ".", FALSE);
+    g_assert_cmpint(mount("tmpfs", dir, "tmpfs", 0, "size=4k"), ==, 0);
+    write_file(mark, "x");
+    bind_volume(f, 2, "m0", ".", FALSE);
+    g_assert_true(g_file_test(later, G_FILE_TEST_EXISTS));
+    g_assert_false(g_file_test(before, G_FILE_TEST_EXISTS));
+    g_assert_true(sv_share_release(f->paths, 1, FALSE, NULL, &error));
+    g_assert_true(sv_share_release(f->paths, 2, FALSE, NULL, &error));
+    g_assert_no_error(error);
+    g_assert_cmpint(umount2(dir, 0), ==, 0);
+}
+
+/* Held: stays with its container until it is let go; what a killed monitor left goes too. */
+static void test_volume_busy(Fixture *f, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = in_share(f, 1, "m0/data/file");
+    g_autofree char *link = g_build_filename(f->paths->base_dir, "c", "1", "m0", "data", NULL);
+
+    bind_volume(f, 1, "m0/data", ".", FALSE);
+    Peer peer = peer_start(file);
+    g_assert_false(sv_share_release(f->paths, 1, FALSE, NULL, &error));
+    g_assert_true(sv_error_is(error, SV_ERR_BUSY));
+    g_clear_error(&error);
+    g_assert_true(g_file_test(link, G_FILE_TEST_IS_SYMLINK));
+    peer_stop(&peer);
+    g_assert_cmpint(unlink(link), ==, 0);
+    g_assert_true(sv_share_release(f->paths, 1, FALSE, NULL, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(count_volumes(f), ==, 0);
+}
+
 /* A machine that is gone leaves a busy share: everything is taken away all the same. */
 static void test_destroy_busy(Fixture *f, gconstpointer data)
 {
@@ -449,6 +557,9 @@ int main(int argc, char **argv)
     ADD("bind-fails", test_bind_fails);
     ADD("propagation", test_propagation);
     ADD("busy", test_busy);
+    ADD("volumes", test_volumes);
+    ADD("volume-submounts", test_volume_submounts);
+    ADD("volume-busy", test_volume_busy);
     ADD("clone", test_clone);
     ADD("destroy-busy", test_destroy_busy);
     return g_test_run();
