@@ -22,16 +22,15 @@ static const SvOption options[] = {
     {NULL},
 };
 
-static gboolean print_stats(SvTarget *target, const char *id, GError **error)
+static gboolean print_stats(SvTarget *target, SvCli *cli, const char *id, GError **error)
 {
     Sandvirt__V1__ContainerRequest request = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
     Sandvirt__V1__StatsResponse *response;
     g_autofree char *text = NULL;
 
     request.container_id = (char *)id;
-    response = (Sandvirt__V1__StatsResponse *)sv_client_call(target->fd, &target->stream, "Stats",
-        &request.base, &sandvirt__v1__stats_response__descriptor, sv_target_short_ms(target),
-        error);
+    response = (Sandvirt__V1__StatsResponse *)sv_target_ask(
+        target, cli, "Stats", &request.base, &sandvirt__v1__stats_response__descriptor, error);
     if (!response)
         return FALSE;
     text = sv_stats_json(id, response);
@@ -201,7 +200,7 @@ static int repeat_stats(
             continue;
         if (TEMP_FAILURE_RETRY(read(timer, &ticks, sizeof(ticks))) < 0 || is_over(cli, id))
             return 0;
-        if (!print_stats(target, id, &local)) {
+        if (!print_stats(target, cli, id, &local)) {
             if (is_over(cli, id)) /* it stopped under the question */
                 return 0;
             g_propagate_error(error, g_steal_pointer(&local));
@@ -235,7 +234,7 @@ static int cmd_events(SvCli *cli, gconstpointer values, char **args, GError **er
     if (opts->state)
         return watch_state(&target, error);
     if (opts->stats)
-        return print_stats(&target, args[0], error) ? 0 : -1;
+        return print_stats(&target, cli, args[0], error) ? 0 : -1;
     return print_until_stopped(cli, &target, args[0], opts, error);
 }
 

@@ -58,7 +58,8 @@ static JsonNode *make_process(
     return NULL;
 }
 
-static gboolean prepare(Exec *exec, JsonNode *process, GError **error)
+/* Nothing has begun yet: when the monitor dies here, the next one is asked. */
+static gboolean prepare(Exec *exec, SvCli *cli, JsonNode *process, GError **error)
 {
     Sandvirt__V1__ExecPrepareRequest request = SANDVIRT__V1__EXEC_PREPARE_REQUEST__INIT;
     SvTarget *target = &exec->target;
@@ -68,9 +69,8 @@ static gboolean prepare(Exec *exec, JsonNode *process, GError **error)
     request.container_id = target->record->id;
     request.process.data = (guint8 *)text;
     request.process.len = strlen(text);
-    response = (Sandvirt__V1__ExecPrepareResponse *)sv_client_call(target->fd, &target->stream,
-        "ExecPrepare", &request.base, &sandvirt__v1__exec_prepare_response__descriptor,
-        sv_target_short_ms(target), error);
+    response = (Sandvirt__V1__ExecPrepareResponse *)sv_target_ask(target, cli, "ExecPrepare",
+        &request.base, &sandvirt__v1__exec_prepare_response__descriptor, error);
     if (!response)
         return FALSE;
     exec->args.handle = response->handle;
@@ -114,7 +114,7 @@ static gboolean run(Exec *exec, SvCli *cli, const Options *opts, JsonNode *proce
     SvTarget *target = &exec->target;
     g_auto(SvFd) netns = container_netns(target->record, error);
 
-    if (netns < 0 || !sv_target_connect(target, cli, error) || !prepare(exec, process, error))
+    if (netns < 0 || !prepare(exec, cli, process, error))
         return FALSE;
     exec->args.netns_fd = netns;
     if (!sv_shim_child_start(&exec->shim, cli, target->paths, target->config, &exec->args, error))

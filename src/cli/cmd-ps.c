@@ -34,12 +34,11 @@ static int cmd_ps(SvCli *cli, gconstpointer values, char **args, GError **error)
         g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID, "unknown format \"%s\"", opts->format);
         return -1;
     }
-    if (!sv_target_load(&target, cli, args[0], "ps", error) ||
-        !sv_target_connect(&target, cli, error))
+    if (!sv_target_load(&target, cli, args[0], "ps", error))
         return -1;
     request.container_id = args[0];
-    response = (Sandvirt__V1__PsResponse *)sv_client_call(target.fd, &target.stream, "Ps",
-        &request.base, &sandvirt__v1__ps_response__descriptor, sv_target_short_ms(&target), error);
+    response = (Sandvirt__V1__PsResponse *)sv_target_ask(
+        &target, cli, "Ps", &request.base, &sandvirt__v1__ps_response__descriptor, error);
     if (!response)
         return -1;
     text = json ? as_json(response) : sv_ps_table(response, args + 1, error);

@@ -100,8 +100,10 @@ gboolean sv_target_call(SvTarget *target, const char *method, const ProtobufCMes
     return FALSE;
 }
 
-gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
-    const ProtobufCMessage *message, int timeout_ms, gboolean *again, GError **error)
+/* @reply NULL: none is wanted. */
+static gboolean ask(SvTarget *target, SvCli *cli, const char *method,
+    const ProtobufCMessage *message, const ProtobufCMessageDescriptor *type,
+    ProtobufCMessage **reply, int timeout_ms, gboolean *again, GError **error)
 {
     gint64 deadline = g_get_monotonic_time() + timeout_ms * (gint64)1000;
 
@@ -110,8 +112,13 @@ gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
         gint64 left_ms = (deadline - g_get_monotonic_time()) / 1000;
         GError *local = NULL;
 
-        if ((target->fd >= 0 || sv_target_connect(target, cli, &local)) &&
-            sv_target_call(target, method, message, (int)MAX(left_ms, 1), &local))
+        if (target->fd >= 0 || sv_target_connect(target, cli, &local)) {
+            ProtobufCMessage *answer = sv_client_call(
+                target->fd, &target->stream, method, message, type, (int)MAX(left_ms, 1), &local);
+            if (!local && reply)
+                *reply = answer;
+        }
+        if (!local)
             return TRUE;
         if (!sv_error_is(local, SV_ERR_CLOSED) || i + 1 == CALL_ATTEMPTS || left_ms <= 0) {
             g_propagate_error(error, local);
@@ -121,6 +128,24 @@ gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
         sv_fd_clear(&target->fd);
         *again = TRUE;
     }
+}
+
+gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
+    const ProtobufCMessage *message, int timeout_ms, gboolean *again, GError **error)
+{
+    return ask(target, cli, method, message, NULL, NULL, timeout_ms, again, error);
+}
+
+ProtobufCMessage *sv_target_ask(SvTarget *target, SvCli *cli, const char *method,
+    const ProtobufCMessage *message, const ProtobufCMessageDescriptor *type, GError **error)
+{
+    ProtobufCMessage *reply = NULL;
+    gboolean again = FALSE;
+
+    if (target->fd < 0 && !sv_target_connect(target, cli, error))
+        return NULL;
+    ask(target, cli, method, message, type, &reply, sv_target_short_ms(target), &again, error);
+    return reply;
 }
 
 /* The container is as @verb makes it, or was and has gone on from there. */

@@ -42,6 +42,10 @@ gboolean sv_target_call(SvTarget *target, const char *method, const ProtobufCMes
 gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
     const ProtobufCMessage *message, int timeout_ms, gboolean *again, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
+/* The same for a question: the answer (transfer full), NULL + error. */
+ProtobufCMessage *sv_target_ask(SvTarget *target, SvCli *cli, const char *method,
+    const ProtobufCMessage *message, const ProtobufCMessageDescriptor *type, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* start, pause or resume, asked again like that: done already is fine then. */
 gboolean sv_target_order(SvTarget *target, SvCli *cli, const char *id, const char *verb,
     const char *method, GError **error) G_GNUC_WARN_UNUSED_RESULT;

@@ -154,6 +154,32 @@ teardown() {
     run -0 rt exec "$POD" true
 }
 
+# What waits to be accepted by the monitor of SANDBOX.
+calls_waiting() {
+    local path
+    path=$(ss -H -x -l -p | awk -v pid="pid=$(monitor_pid "$1")," 'index($0, pid) { print $3, $5 }')
+    [ "${path%% *}" -gt 0 ]
+}
+
+@test "a monitor killed before it reads the call: the next one answers" {
+    pod_up
+    member_up one sleep 1000
+    rt start "$ID"
+    local monitor verb call words
+    for verb in exec ps; do
+        words=()
+        [ $verb = ps ] || words=(echo sleep)
+        monitor=$(monitor_pid "$POD")
+        kill -STOP "$monitor"
+        rt "$verb" "$ID" "${words[@]}" >"$T/$verb.out" 2>&1 3>&- &
+        call=$!
+        wait_for 10 calls_waiting "$POD"
+        kill -KILL "$monitor"
+        wait "$call" || fail "$verb: $(cat "$T/$verb.out")"
+        assert_has "$(cat "$T/$verb.out")" sleep
+    done
+}
+
 @test "launcher and monitor killed: the next call finds its way" {
     pod_up
     member_up c sleep 1000
