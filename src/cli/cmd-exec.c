@@ -123,7 +123,7 @@ static gboolean run(Exec *exec, SvCli *cli, const Options *opts, JsonNode *proce
     if (!opts->detach)
         sv_foreground_begin(&exec->fg, exec->own_terminal);
     return start(exec, error) && sv_cli_write_pid(opts->pid_file, exec->shim.pid, error) &&
-        sv_shim_child_release(&exec->shim, error);
+        sv_shim_child_release(&exec->shim, TRUE, error);
 }
 
 static gboolean check_console(const Options *opts, gboolean terminal, GError **error)

@@ -227,7 +227,7 @@ static gboolean make_ready(SvCreated *created, SvCli *cli, const SvCreateOptions
     return sv_shim_child_start(&created->shim, cli, target->paths, target->config, args, error) &&
         call_create(created, args->container, error) &&
         sv_cli_write_pid(options->pid_file, created->shim.pid, error) &&
-        sv_shim_child_release(&created->shim, error);
+        sv_shim_child_release(&created->shim, FALSE, error);
 }
 
 gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, gboolean foreground,

@@ -182,13 +182,20 @@ gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths
     return has_ended(child, error);
 }
 
-gboolean sv_shim_child_release(SvShimChild *child, GError **error)
+gboolean sv_shim_child_release(SvShimChild *child, gboolean may_have_ended, GError **error)
 {
     const char go = SV_SHIM_GO;
+    GError *local = NULL;
 
     if (sv_fd_send(child->sock, &go, 1, NULL, 0) == 1) {
         sv_fd_clear(&child->sock);
         return TRUE;
     }
-    return has_ended(child, error);
+    sv_shim_child_explain(child, &local);
+    if (!local && may_have_ended)
+        return TRUE;
+    if (!local)
+        return has_ended(child, error);
+    g_propagate_error(error, local);
+    return FALSE;
 }

@@ -34,8 +34,10 @@ typedef struct {
 /* Starts it with the caller's 0, 1 and 2 and waits until it holds them and its terminal. */
 gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths *paths,
     const SvConfig *config, const SvShimArgs *args, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-/* The container is there: the shim goes on without us. */
-gboolean sv_shim_child_release(SvShimChild *child, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* The process is there: the shim goes on without us. @may_have_ended: what it served may be over already, and
+ * its status is the answer then. */
+gboolean sv_shim_child_release(SvShimChild *child, gboolean may_have_ended, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* It has ended before its time: its own last word, if it said one, takes the place of *@error. */
 void sv_shim_child_explain(SvShimChild *child, GError **error);
 /* Whether the caller's stdin is /dev/null. */

@@ -170,6 +170,31 @@ status_of() {
     assert_has "$output" 'does not exist'
 }
 
+# only_zombies PID: whatever it started has ended.
+only_zombies() {
+    local pid
+    for pid in $(pgrep -P "$1"); do
+        grep -q "^State:.Z" "/proc/$pid/status" || return 1
+    done
+}
+
+@test "an exec that is over before its pid file is written returns its status" {
+    local call status=0
+    truncate -s 8M "$T/img"
+    mkfs.ext4 -q -F "$T/img"
+    mkdir "$T/slow"
+    mount -o loop "$T/img" "$T/slow"
+    fsfreeze -f "$T/slow"
+    "${RT[@]}" exec --pid-file "$T/slow/pid" "$POD" sh -c 'echo done >/over; exit 5' 3>&- &
+    call=$!
+    wait_for 20 rt exec "$POD" test -e /over
+    wait_for 20 only_zombies $call
+    fsfreeze -u "$T/slow"
+    wait $call || status=$?
+    umount "$T/slow"
+    assert_eq $status 5
+}
+
 @test "A26: exec of a missing command ends soon, fifty times" {
     local i n
     n=$(rounds 50)
