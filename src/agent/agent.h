@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the agent's parts share. Everything runs on the main loop; work that blocks runs in a thread
- * (task.h) that touches nothing of this. */
+ * (base/thread.h) that touches nothing of this. */
 #pragma once
 
 #include "agent/agent-error.h"

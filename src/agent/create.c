@@ -6,9 +6,9 @@
 #include "agent/release.h"
 #include "agent/setup.h"
 #include "agent/stdfds.h"
-#include "agent/task.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "rpc/sandvirt.pb-c.h"
 #include <errno.h>
 #include <string.h>
@@ -177,7 +177,7 @@ static void on_disk(const SvBlock *block, const GError *error, gpointer user_dat
         mount_done(mount_data);
         return;
     }
-    sv_task_run(mount_work, mount_done, mount_data);
+    sv_thread_run(mount_work, mount_done, mount_data);
 }
 
 static void next_mount(Create *create)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/node.h"
 #include "agent/container.h"
-#include "agent/task.h"
 #include "base/fd.h"
+#include "base/thread.h"
 #include "rpc/sandvirt.pb-c.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -170,5 +170,5 @@ void sv_node_remove_call(SvCall *call)
 
     flush->call = call;
     flush->node = g_strdup(request->node);
-    sv_task_run(flush_work, flush_done, flush);
+    sv_thread_run(flush_work, flush_done, flush);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/release.h"
-#include "agent/task.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "rpc/sandvirt.pb-c.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -158,7 +158,7 @@ static void clean_up(SvRelease *release)
     cleanup->cgroup = g_strdup(container->cgroup);
     cleanup->mounts = g_ptr_array_ref(container->mounts);
     cleanup->shared = container->share_dir != NULL;
-    sv_task_run(cleanup_work, cleanup_done, cleanup);
+    sv_thread_run(cleanup_work, cleanup_done, cleanup);
 }
 
 static void kill_all(SvRelease *release);

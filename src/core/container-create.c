@@ -243,16 +243,6 @@ static void step_share(SvSequence *seq, gpointer user_data)
         sv_sequence_fail(seq, error);
 }
 
-static void undo_share(SvSequence *seq, gpointer user_data)
-{
-    SvContainer *container = user_data;
-    GError *error = NULL;
-    if (sv_share_release(container->sandbox->paths, container->record->index, TRUE, NULL, &error))
-        sv_sequence_next(seq);
-    else
-        sv_sequence_fail(seq, error);
-}
-
 /* ---- shared memory of the engine */
 
 typedef struct {
@@ -465,7 +455,7 @@ static const SvStep create_steps[] = {
     {"host mounts of disks", step_host_mounts, undo_host_mounts, 0},
     {"plug disks", step_plug, undo_plug, 0},
     {"disks in the guest", step_disks_in_guest, NULL, 0},
-    {"share", step_share, undo_share, 0},
+    {"share", step_share, sv_container_step_unshare, 0},
     {"shared memory", step_shm, NULL, 0},
     {"createContainer hooks", step_create_container, NULL, 0},
     {"guest", step_guest, undo_guest, 0},

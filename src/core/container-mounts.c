@@ -218,6 +218,16 @@ gboolean sv_container_bind_mounts(SvContainer *container, GError **error)
     return sv_sandbox_save(sandbox, error);
 }
 
+void sv_container_step_unshare(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    GError *error = NULL;
+    if (sv_share_release(container->sandbox->paths, container->record->index, TRUE, NULL, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
+}
+
 JsonNode *sv_container_guest_config(SvContainer *container, GPtrArray **net_sysctls, GError **error)
 {
     g_autoptr(SvGuestSpec) guest = build(container, error);

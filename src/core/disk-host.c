@@ -6,7 +6,7 @@
 #include "core/disks.h"
 
 #include "base/fd.h"
-#include "core/thread.h"
+#include "base/thread.h"
 #include <string.h>
 
 /* What stands at the mount point while the file system is in the guest. */

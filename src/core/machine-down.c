@@ -12,24 +12,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-typedef struct {
-    SvSandbox *sandbox;
-    guint64 ticket;
-} Step;
-
-static Step *step_new(SvSandbox *sandbox, SvSequence *seq)
-{
-    Step *step = g_new0(Step, 1);
-    step->sandbox = sandbox;
-    step->ticket = sv_sequence_ticket(seq);
-    return step;
-}
-
 /* ---- shutdown: the guest syncs and powers off */
 
 static void on_shutdown(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
-    g_autofree Step *step = user_data;
+    g_autofree SvMachineStep *step = user_data;
     if (error)
         sv_ticket_fail(step->ticket, g_error_copy(error));
     /* else: the end of the domain is the answer */
@@ -49,15 +36,15 @@ static void step_shutdown(SvSequence *seq, gpointer user_data)
     }
     sandbox->domain_ticket = sv_sequence_ticket(seq);
     Sandvirt__V1__ShutdownRequest message = SANDVIRT__V1__SHUTDOWN_REQUEST__INIT;
-    sv_agent_call(
-        sandbox->agent, "Shutdown", &message.base, NULL, 0, on_shutdown, step_new(sandbox, seq));
+    sv_agent_call(sandbox->agent, "Shutdown", &message.base, NULL, 0, on_shutdown,
+        sv_machine_step(sandbox, seq));
 }
 
 /* ---- destroy */
 
 static void on_destroyed(SvHv *hv, const GError *error, gpointer user_data)
 {
-    g_autofree Step *step = user_data;
+    g_autofree SvMachineStep *step = user_data;
     SvSandbox *sandbox = step->sandbox;
     g_clear_error(&sandbox->down_error);
     if (error) {
@@ -79,7 +66,7 @@ static void step_destroy(SvSequence *seq, gpointer user_data)
     }
     sandbox->end_guessed = FALSE; /* the event that follows is of this, and no cause */
     sandbox->hv->ops->destroy(
-        sandbox->hv, sandbox->qemu_pidfd, 1000, on_destroyed, step_new(sandbox, seq));
+        sandbox->hv, sandbox->qemu_pidfd, 1000, on_destroyed, sv_machine_step(sandbox, seq));
 }
 
 /* ---- virtiofsd ends with QEMU; it holds the share */

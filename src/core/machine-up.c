@@ -18,35 +18,22 @@
 
 void sv_machine_up_done(SvSandbox *sandbox, const GError *error)
 {
-    g_autoptr(GArray) tickets = sandbox->up_tickets;
-    sandbox->up_tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
-    for (guint i = 0; i < tickets->len; i++) {
-        guint64 ticket = g_array_index(tickets, guint64, i);
-        if (error)
-            sv_ticket_fail(ticket, g_error_copy(error));
-        else
-            sv_ticket_next(ticket);
-    }
+    sv_tickets_end(&sandbox->up_tickets, error);
 }
 
-/* ---- acceleration */
-
-typedef struct {
-    SvSandbox *sandbox;
-    guint64 ticket;
-} Step;
-
-static Step *step_new(SvSandbox *sandbox, SvSequence *seq)
+SvMachineStep *sv_machine_step(SvSandbox *sandbox, SvSequence *seq)
 {
-    Step *step = g_new0(Step, 1);
+    SvMachineStep *step = g_new0(SvMachineStep, 1);
     step->sandbox = sandbox;
     step->ticket = sv_sequence_ticket(seq);
     return step;
 }
 
+/* ---- acceleration */
+
 static void on_accel(SvAccel accel, const char *reason, const GError *error, gpointer user_data)
 {
-    g_autofree Step *step = user_data;
+    g_autofree SvMachineStep *step = user_data;
     if (error) {
         sv_ticket_fail(step->ticket, g_error_copy(error));
         return;
@@ -60,7 +47,7 @@ static void on_accel(SvAccel accel, const char *reason, const GError *error, gpo
 static void step_accel(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
-    sandbox->driver->resolve_accel(sandbox->config, on_accel, step_new(sandbox, seq));
+    sandbox->driver->resolve_accel(sandbox->config, on_accel, sv_machine_step(sandbox, seq));
 }
 
 /* ---- share */
@@ -159,7 +146,7 @@ gboolean sv_machine_open_hv(SvSandbox *sandbox)
 
 static void on_hv_step(SvHv *hv, const GError *error, gpointer user_data)
 {
-    g_autofree Step *step = user_data;
+    g_autofree SvMachineStep *step = user_data;
     if (error)
         sv_ticket_fail(step->ticket, g_error_copy(error));
     else
@@ -168,7 +155,7 @@ static void on_hv_step(SvHv *hv, const GError *error, gpointer user_data)
 
 static void on_connected(SvHv *hv, const GError *error, gpointer user_data)
 {
-    Step *step = user_data;
+    SvMachineStep *step = user_data;
     if (!error)
         step->sandbox->hv_connected = TRUE;
     on_hv_step(hv, error, user_data);
@@ -178,7 +165,7 @@ static void step_connect(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
     sv_machine_open_hv(sandbox);
-    sandbox->hv->ops->connect(sandbox->hv, on_connected, step_new(sandbox, seq));
+    sandbox->hv->ops->connect(sandbox->hv, on_connected, sv_machine_step(sandbox, seq));
 }
 
 /* ---- domain */
@@ -186,7 +173,7 @@ static void step_connect(SvSequence *seq, gpointer user_data)
 /* A start that was given up is waited for before it is undone: else it would come behind the destroy. */
 static void on_domain(SvHv *hv, const GError *error, gpointer user_data)
 {
-    Step *step = user_data;
+    SvMachineStep *step = user_data;
     SvSandbox *sandbox = step->sandbox;
     sandbox->start_pending = FALSE;
     if (sandbox->undo_ticket) {
@@ -213,7 +200,7 @@ static void step_domain(SvSequence *seq, gpointer user_data)
         return;
     }
     sandbox->start_pending = TRUE;
-    sandbox->hv->ops->start(sandbox->hv, machine, on_domain, step_new(sandbox, seq));
+    sandbox->hv->ops->start(sandbox->hv, machine, on_domain, sv_machine_step(sandbox, seq));
 }
 
 static void undo_domain(SvSequence *seq, gpointer user_data)
@@ -224,7 +211,7 @@ static void undo_domain(SvSequence *seq, gpointer user_data)
         return;
     }
     sandbox->hv->ops->destroy(
-        sandbox->hv, sandbox->qemu_pidfd, 1000, on_hv_step, step_new(sandbox, seq));
+        sandbox->hv, sandbox->qemu_pidfd, 1000, on_hv_step, sv_machine_step(sandbox, seq));
 }
 
 /* ---- agent */
@@ -288,7 +275,7 @@ static void undo_agent(SvSequence *seq, gpointer user_data)
 
 static void on_set_up(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
-    g_autofree Step *step = user_data;
+    g_autofree SvMachineStep *step = user_data;
     if (error)
         sv_ticket_fail(step->ticket, g_error_copy(error));
     else
@@ -307,7 +294,7 @@ static void step_setup(SvSequence *seq, gpointer user_data)
     message.share_tag = (char *)SV_SHARE_TAG;
     message.shutdown_grace_ms = sandbox->config->grace_ms;
     sv_agent_call(sandbox->agent, "Setup", &message.base, NULL, sandbox->config->agent_ms,
-        on_set_up, step_new(sandbox, seq));
+        on_set_up, sv_machine_step(sandbox, seq));
 }
 
 static const SvStep up_steps[] = {

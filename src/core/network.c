@@ -112,19 +112,6 @@ static void find_again(SvPodNetwork *network)
 
 /* ---- taking over */
 
-static void answer(SvPodNetwork *network, const GError *error)
-{
-    g_autoptr(GArray) tickets = network->tickets;
-    network->tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
-    for (guint i = 0; i < tickets->len; i++) {
-        guint64 ticket = g_array_index(tickets, guint64, i);
-        if (error)
-            sv_ticket_fail(ticket, g_error_copy(error));
-        else
-            sv_ticket_next(ticket);
-    }
-}
-
 void sv_pod_network_want(SvSandbox *sandbox, guint64 ticket)
 {
     SvPodNetwork *network = sandbox->network;
@@ -149,7 +136,7 @@ void sv_network_synced(SvPodNetwork *network, const GError *error)
 {
     if (!error)
         network->taken = TRUE;
-    answer(network, error);
+    sv_tickets_end(&network->tickets, error);
     if (network->changed && network->taken && can_sync(network))
         sv_network_sync_start(network, FALSE);
 }

@@ -51,21 +51,11 @@ static void step_host_mounts(SvSequence *seq, gpointer user_data)
     sv_disks_restore_mounts(user_data, TRUE, on_step, g_memdup2(&ticket, sizeof ticket));
 }
 
-static void step_share(SvSequence *seq, gpointer user_data)
-{
-    SvContainer *container = user_data;
-    GError *error = NULL;
-    if (sv_share_release(container->sandbox->paths, container->record->index, TRUE, NULL, &error))
-        sv_sequence_next(seq);
-    else
-        sv_sequence_fail(seq, error);
-}
-
 static const SvStep steps[] = {
     {"remove", step_remove, NULL, 0},
     {"disks", step_disks, NULL, 0},
     {"host mounts of disks", step_host_mounts, NULL, 0},
-    {"share", step_share, NULL, 0},
+    {"share", sv_container_step_unshare, NULL, 0},
     {NULL, NULL, NULL, 0},
 };
 

@@ -145,6 +145,12 @@ void sv_waiters_add(GArray *waiters, SvDone done, gpointer user_data);
 /* ---- machine-up.c, machine-down.c, machine-events.c, machine-spec.c */
 /* Ends by ticket: next when the machine is UP, fail else. Starts it when NONE. */
 void sv_machine_want(SvSandbox *sandbox, guint64 ticket);
+/* What an answer to a step of the machine's row comes back with. */
+typedef struct {
+    SvSandbox *sandbox;
+    guint64 ticket;
+} SvMachineStep;
+SvMachineStep *sv_machine_step(SvSandbox *sandbox, SvSequence *seq); /* (transfer full, g_free) */
 void sv_machine_up_done(SvSandbox *sandbox, const GError *error); /* answers those that wait */
 SvMachine *sv_machine_build(SvSandbox *sandbox, GError **error);
 SvMetadata *sv_metadata_build(SvSandbox *sandbox);
@@ -256,6 +262,8 @@ void sv_container_create_failed(SvContainer *container, const GError *error);
 /* On the host, what the guest's runtime could not make in a root that is read-only for it. */
 gboolean sv_container_make_mount_points(SvContainer *container, GError **error);
 gboolean sv_container_bind_mounts(SvContainer *container, GError **error);
+void sv_container_step_unshare(
+    SvSequence *seq, gpointer container); /* takes them out, busy or not */
 JsonNode *sv_container_guest_config(
     SvContainer *container, GPtrArray **net_sysctls, GError **error);
 /* ---- container-verbs.c */

@@ -260,6 +260,15 @@ void sv_ticket_fail(guint64 ticket, GError *error)
         g_clear_error(&error);
 }
 
+void sv_tickets_end(GArray **tickets, const GError *error)
+{
+    g_autoptr(GArray) ended = *tickets;
+
+    *tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
+    for (guint i = 0; i < ended->len; i++)
+        sv_ticket_fail(g_array_index(ended, guint64, i), error ? g_error_copy(error) : NULL);
+}
+
 gboolean sv_ticket_valid(guint64 ticket)
 {
     return ticket_lookup(ticket) != NULL;

@@ -44,6 +44,8 @@ guint64 sv_sequence_ticket(SvSequence *seq);
 void sv_ticket_next(guint64 ticket);
 void sv_ticket_fail(guint64 ticket, GError *error); /* takes error */
 gboolean sv_ticket_valid(guint64 ticket);
+/* Ends the steps of all that wait: *tickets (of guint64) is empty before the first is ended. @error NULL: next. */
+void sv_tickets_end(GArray **tickets, const GError *error);
 /* Cancels: the current step is abandoned as if it failed with @error (taken), then undone. In
  * CONTINUE mode: no effect. No effect while undoing. Not after @done: forget @seq there. */
 void sv_sequence_cancel(SvSequence *seq, GError *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <config.h>
 
-#include "core/thread.h"
+#include "base/thread.h"
 
 typedef struct {
     SvThreadFunc work, done;
