@@ -60,6 +60,9 @@ static void finish(SvContainer *container)
     }
     sv_container_cgroup_remove(container);
     if (g_hash_table_size(sandbox->containers) > 1) {
+        sandbox->record->exits[container->record->cause]++;
+        if (!sv_sandbox_save(sandbox, &error))
+            g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
         sv_waiters_answer(container->delete_waiters, NULL);
         sv_container_forget(container);
         return;

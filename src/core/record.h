@@ -119,6 +119,8 @@ typedef struct {
     gboolean suspended; /* by virsh */
     gboolean ended; /* the machine is gone; only deletes remain */
     SvCause cause; /* of the end */
+    guint exits[SV_N_CAUSES]; /* of the containers that have been deleted, by cause */
+    guint monitor_restarts; /* monitors that took over from a dead one */
     guint vcpus; /* as they are now */
     guint64 memory_mib;
     /* of the running machine: what it was started with, and how far it can grow */

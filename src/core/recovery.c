@@ -414,6 +414,7 @@ void sv_sandbox_recover(SvSandbox *sandbox, SvDone done, gpointer user_data)
         /* The channel's token is lost with it: nobody can speak with the agent any more. */
         sandbox->record->started = sandbox->record_lost = TRUE;
     }
+    sandbox->record->monitor_restarts++;
     sandbox->recovering = sandbox->word_wanted = TRUE;
     sandbox->recovered = (SvWaiter){done, user_data};
     if (!load_containers(sandbox, &error)) {

@@ -26,6 +26,7 @@ static const SvField fields[] = {
     {"nextIndex", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_index)},
     {"nextDisk", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_disk)},
     {"started", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, started)},
+    {"monitorRestarts", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, monitor_restarts)},
     {"suspended", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, suspended)},
     {"ended", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, ended)},
     {"vcpus", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, vcpus)},
@@ -189,6 +190,32 @@ static gboolean read_links(JsonObject *object, SvSandboxRecord *record, GError *
     return TRUE;
 }
 
+static gboolean read_exits(JsonObject *object, SvSandboxRecord *record, GError **error)
+{
+    JsonObject *exits = NULL;
+
+    if (!sv_json_get_object(object, "exits", "", &exits, error))
+        return FALSE;
+    for (guint i = 0; exits && i < SV_N_CAUSES; i++) {
+        gint64 count = 0;
+
+        if (!sv_json_get_int(exits, sv_cause_name(i), "exits", &count, error))
+            return FALSE;
+        record->exits[i] = (guint)CLAMP(count, 0, G_MAXUINT32);
+    }
+    return TRUE;
+}
+
+static void write_exits(JsonObject *object, const SvSandboxRecord *record)
+{
+    JsonObject *exits = json_object_new();
+
+    for (guint i = 0; i < SV_N_CAUSES; i++)
+        if (record->exits[i] > 0)
+            json_object_set_int_member(exits, sv_cause_name(i), record->exits[i]);
+    json_object_set_object_member(object, "exits", exits);
+}
+
 static gboolean check_strings(SvSandboxRecord *record, const char *cause, GError **error)
 {
     if (!record->id || !record->root) {
@@ -221,7 +248,8 @@ SvSandboxRecord *sv_sandbox_record_parse(const char *text, gsize len, GError **e
     if (!sv_fields_check_version(object, error) ||
         !sv_fields_read(object, "", fields, G_N_ELEMENTS(fields), record, error) ||
         !sv_json_get_string(object, "cause", "", &cause, error) ||
-        !read_shms(object, record, error) || !read_links(object, record, error) ||
+        !read_exits(object, record, error) || !read_shms(object, record, error) ||
+        !read_links(object, record, error) ||
         !sv_fields_read_strings(object, "warnings", record->warnings, error) ||
         !sv_disk_records_read(object, "heldDisks", record->held_disks, error) ||
         !check_strings(record, cause, error))
@@ -239,6 +267,7 @@ char *sv_sandbox_record_text(const SvSandboxRecord *record)
     json_object_set_int_member(object, "version", SV_RECORD_VERSION);
     json_object_set_string_member(object, "cause", sv_cause_name(record->cause));
     sv_fields_write(object, fields, G_N_ELEMENTS(fields), record);
+    write_exits(object, record);
     for (guint i = 0; i < record->shms->len; i++) {
         JsonObject *shm = json_object_new();
 

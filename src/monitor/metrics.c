@@ -51,11 +51,16 @@ static const Counter counters[] = {
         G_STRUCT_OFFSET(SvMachineStats, net_sent)},
 };
 
-static char *labels_of(const SvMachineStats *stats)
+static char *labels_of(const char *id, const char *title)
 {
-    g_autofree char *sandbox = escape(stats->metadata->sandbox);
-    g_autofree char *title = escape(stats->title);
-    return g_strdup_printf("sandbox=\"%s\",pod=\"%s\"", sandbox, title);
+    g_autofree char *sandbox = escape(id);
+    g_autofree char *pod = escape(title);
+    return g_strdup_printf("sandbox=\"%s\",pod=\"%s\"", sandbox, pod);
+}
+
+static char *machine_labels(const SvMachineStats *stats)
+{
+    return labels_of(stats->metadata->sandbox, stats->title);
 }
 
 static void print_machines(const GPtrArray *all)
@@ -65,20 +70,20 @@ static void print_machines(const GPtrArray *all)
     g_print("sandvirt_machines %u\n", all->len);
     head("vcpus", "gauge", "Virtual CPUs of the machine.");
     for (guint i = 0; i < all->len; i++) {
-        g_autofree char *labels = labels_of(all->pdata[i]);
+        g_autofree char *labels = machine_labels(all->pdata[i]);
         g_print("sandvirt_vcpus{%s} %u\n", labels, ((SvMachineStats *)all->pdata[i])->vcpus);
     }
     head("cpu_seconds_total", "counter", "Time of its virtual CPUs.");
     for (guint i = 0; i < all->len; i++) {
         const SvMachineStats *stats = all->pdata[i];
-        g_autofree char *labels = labels_of(stats);
+        g_autofree char *labels = machine_labels(stats);
         g_print("sandvirt_cpu_seconds_total{%s} %s\n", labels,
             seconds((double)stats->cpu_ns / 1e9, buffer));
     }
     for (guint c = 0; c < G_N_ELEMENTS(counters); c++) {
         head(counters[c].name, counters[c].type, counters[c].help);
         for (guint i = 0; i < all->len; i++) {
-            g_autofree char *labels = labels_of(all->pdata[i]);
+            g_autofree char *labels = machine_labels(all->pdata[i]);
             g_print("sandvirt_%s{%s} %" G_GUINT64_FORMAT "\n", counters[c].name, labels,
                 G_STRUCT_MEMBER(guint64, all->pdata[i], counters[c].offset));
         }
@@ -100,24 +105,43 @@ static void print_states(const GPtrArray *records)
     }
 }
 
-static void print_exits(const GPtrArray *records)
+/* ---- sandboxes */
+
+/* Those of the deleted are in the sandbox's record, the others are added. */
+static void add_stopped(const GPtrArray *records, const char *sandbox, guint exits[SV_N_CAUSES])
 {
-    g_autoptr(GHashTable) causes = g_hash_table_new(g_str_hash, g_str_equal);
-    GHashTableIter iter;
-    gpointer name, count;
-    guint ooms = 0;
     for (guint i = 0; i < records->len; i++) {
         const SvRecord *record = records->pdata[i];
-        gpointer key = (gpointer)sv_cause_name(record->cause);
-        ooms += record->oom;
-        if (record->state == SV_STATE_STOPPED)
-            g_hash_table_insert(causes, key,
-                GUINT_TO_POINTER(GPOINTER_TO_UINT(g_hash_table_lookup(causes, key)) + 1));
+        if (record->state == SV_STATE_STOPPED && g_str_equal(record->sandbox, sandbox))
+            exits[record->cause]++;
     }
-    head("exits", "gauge", "Stopped containers that are not deleted yet, by cause.");
-    g_hash_table_iter_init(&iter, causes);
-    while (g_hash_table_iter_next(&iter, &name, &count))
-        g_print("sandvirt_exits{cause=\"%s\"} %u\n", (const char *)name, GPOINTER_TO_UINT(count));
+}
+
+static void print_exits(const GPtrArray *sandboxes, const GPtrArray *records)
+{
+    head("exits_total", "counter", "Ends of containers by cause, in sandboxes that still exist.");
+    for (guint i = 0; i < sandboxes->len; i++) {
+        SvSandboxRecord *sandbox = sandboxes->pdata[i];
+        g_autofree char *labels = labels_of(sandbox->id, sandbox->title);
+        add_stopped(records, sandbox->id, sandbox->exits);
+        for (guint cause = SV_CAUSE_NONE + 1; cause < SV_N_CAUSES; cause++)
+            if (sandbox->exits[cause] > 0)
+                g_print("sandvirt_exits_total{%s,cause=\"%s\"} %u\n", labels, sv_cause_name(cause),
+                    sandbox->exits[cause]);
+    }
+    head("monitor_restarts_total", "counter", "Monitors that took over from one that died.");
+    for (guint i = 0; i < sandboxes->len; i++) {
+        const SvSandboxRecord *sandbox = sandboxes->pdata[i];
+        g_autofree char *labels = labels_of(sandbox->id, sandbox->title);
+        g_print("sandvirt_monitor_restarts_total{%s} %u\n", labels, sandbox->monitor_restarts);
+    }
+}
+
+static void print_ooms(const GPtrArray *records)
+{
+    guint ooms = 0;
+    for (guint i = 0; i < records->len; i++)
+        ooms += ((const SvRecord *)records->pdata[i])->oom;
     head("oom_containers", "gauge",
         "Containers of which the kernel has killed a process for memory.");
     g_print("sandvirt_oom_containers %u\n", ooms);
@@ -147,9 +171,11 @@ gboolean sv_metrics(const SvConfig *config, const char *root, GError **error)
     g_autoptr(GPtrArray) all = records ? sv_root_stats(config, root, error) : NULL;
     if (!all)
         return FALSE;
+    g_autoptr(GPtrArray) sandboxes = sv_root_sandboxes(config, root);
     print_machines(all);
     print_states(records);
-    print_exits(records);
+    print_exits(sandboxes, records);
+    print_ooms(records);
     print_phases(records, root);
     return TRUE;
 }

@@ -34,3 +34,25 @@ GPtrArray *sv_root_stats(const SvConfig *config, const char *root, GError **erro
         g_ptr_array_sort(all, compare);
     return all;
 }
+
+static gint compare_records(gconstpointer a, gconstpointer b)
+{
+    const SvSandboxRecord *const *one = a, *const *two = b;
+    return g_strcmp0((*one)->id, (*two)->id);
+}
+
+GPtrArray *sv_root_sandboxes(const SvConfig *config, const char *root)
+{
+    GPtrArray *records = g_ptr_array_new_with_free_func((GDestroyNotify)sv_sandbox_record_free);
+    g_autofree char *top = g_build_filename(root, ".sandbox", NULL);
+    g_autoptr(GDir) dir = g_dir_open(top, 0, NULL);
+    const char *name = NULL;
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autoptr(SvPaths) paths = sv_paths_new(config, root, name, FALSE, NULL);
+        SvSandboxRecord *record = paths ? sv_sandbox_record_load(paths, NULL) : NULL;
+        if (record)
+            g_ptr_array_add(records, record);
+    }
+    g_ptr_array_sort(records, compare_records);
+    return records;
+}

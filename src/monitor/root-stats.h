@@ -9,4 +9,8 @@ G_BEGIN_DECLS
 GPtrArray *sv_root_stats(const SvConfig *config, const char *root, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
 
+/* The records (SvSandboxRecord) of its sandboxes, by id; those that cannot be read are left out. (transfer
+ * full) */
+GPtrArray *sv_root_sandboxes(const SvConfig *config, const char *root);
+
 G_END_DECLS

@@ -3,6 +3,7 @@
 # timeline, top and metrics.
 
 load lib
+load lifecycle
 
 setup_file() {
     suite_begin
@@ -48,7 +49,13 @@ teardown() { test_end; }
     [ "$(wc -l <"$T/live")" -ge 2 ] || fail "$(cat "$T/live")"
 }
 
+# exits CAUSE: as metrics counts them.
+exits() { rt metrics | awk -v cause="cause=\"$1\"" 'index($0, "sandvirt_exits_total{") == 1 && index($0, cause) { n = $2 } END { print n + 0 }'; }
+
 @test "metrics: what Prometheus reads" {
+    local exited killed
+    exited=$(exits exited)
+    killed=$(exits signalled)
     mkm "$T/b" sh -c 'exit 3'
     new_id c
     quiet rt run --detach --bundle "$T/b" "$ID"
@@ -57,8 +64,20 @@ teardown() { test_end; }
     assert_has "$output" 'sandvirt_machines 1'
     assert_has "$output" "sandvirt_vcpus{sandbox=\"$POD\",pod=\"space/$POD\"} 1"
     assert_has "$output" 'sandvirt_containers{state="stopped"} 1'
-    assert_has "$output" 'sandvirt_exits{cause="exited"} 1'
+    assert_eq "$(exits exited)" $((exited + 1))
+    assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\"} 0"
     assert_has "$output" "sandvirt_start_phase_seconds{container=\"$POD\""
+    # what is deleted stays counted, a monitor that took over too
+    rt delete "$ID"
+    mkm "$T/d" sleep 1000
+    new_id d
+    quiet rt run --detach --bundle "$T/d" "$ID"
+    kill_monitor "$POD"
+    rt delete --force "$ID"
+    assert_eq "$(exits exited)" $((exited + 1))
+    assert_eq "$(exits signalled)" $((killed + 1))
+    run -0 rt metrics
+    assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\"} 1"
     # every line is a comment or NAME{LABELS} NUMBER
     run -1 grep -vE '^(# (HELP|TYPE) [a-z_]+ .*|sandvirt_[a-z_]+(\{[^}]*\})? [0-9.]+)$' <<<"$output"
 }

@@ -508,6 +508,8 @@ static void test_sandbox(Fixture *f, gconstpointer data)
     shm->mode = 01777;
     g_ptr_array_add(r->shms, shm);
     g_ptr_array_add(r->warnings, g_strdup("still held"));
+    r->exits[SV_CAUSE_OOM] = 3;
+    r->monitor_restarts = 2;
     g_assert_true(sv_sandbox_record_save(r, paths, &error));
     g_assert_no_error(error);
     g_autoptr(SvSandboxRecord) back = sv_sandbox_record_load(paths, &error);
