@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A create that was cut off with its monitor is undone by the next one, from what is recorded. */
 #include "core/disks.h"
+#include "core/pod-cgroup.h"
+
+#define SHIM_GONE_MS 2000 /* after its SIGKILL */
 
 static void on_removed(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
@@ -51,11 +54,31 @@ static void step_host_mounts(SvSequence *seq, gpointer user_data)
     sv_disks_restore_mounts(user_data, TRUE, on_step, g_memdup2(&ticket, sizeof ticket));
 }
 
+/* A cgroup is busy as long as the shim is in it. */
+static void step_shim(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    if (container->init->shim_pidfd < 0) {
+        sv_sequence_next(seq);
+        return;
+    }
+    container->init->gone_ticket = sv_sequence_ticket(seq);
+    sv_process_kill_shim(container->init);
+}
+
+static void step_cgroup(SvSequence *seq, gpointer user_data)
+{
+    sv_container_cgroup_remove(user_data);
+    sv_sequence_next(seq);
+}
+
 static const SvStep steps[] = {
     {"remove", step_remove, NULL, 0},
     {"disks", step_disks, NULL, 0},
     {"host mounts of disks", step_host_mounts, NULL, 0},
     {"share", sv_container_step_unshare, NULL, 0},
+    {"shim", step_shim, NULL, SHIM_GONE_MS},
+    {"cgroup", step_cgroup, NULL, 0},
     {NULL, NULL, NULL, 0},
 };
 
@@ -67,12 +90,13 @@ static void on_rolled_back(SvSequence *seq, const GError *error, gpointer user_d
     sv_container_create_failed(container, failure);
 }
 
-static gboolean has_disks(const SvContainer *container)
+static gboolean has_to_wait(const SvContainer *container)
 {
-    return sv_disks_any_plugged(container) || sv_disks_any_mount(container);
+    return sv_disks_any_plugged(container) || sv_disks_any_mount(container) ||
+        container->record->cgroup;
 }
 
-/* Without disks nothing of it has to be waited for. */
+/* Without disks and a cgroup nothing of it has to be waited for. */
 static void roll_back_now(SvContainer *container)
 {
     SvSandbox *sandbox = container->sandbox;
@@ -103,7 +127,7 @@ void sv_container_roll_back(SvContainer *container)
     if (container->removal)
         return;
     g_message("container %s: its create was cut off: rolled back", container->record->id);
-    if (!has_disks(container)) {
+    if (!has_to_wait(container)) {
         roll_back_now(container);
         return;
     }

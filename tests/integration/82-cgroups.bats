@@ -65,6 +65,25 @@ none_left() { [ -z "$(find /sys/fs/cgroup -path "*${CG#/}*" -print -quit 2>/dev/
     assert_same_snap
 }
 
+@test "a create cut off with its monitor leaves no cgroup" {
+    local created=0 top
+    pod_up cut
+    top=$(hierarchies | head -n 1)
+    mkm "$T/b" sleep 1000
+    in_cgroup "$T/b" "$CG/a/one"
+    new_id one
+    # Nobody to take it back: the caller goes with the monitor.
+    "${RT[@]}" create --bundle "$T/b" "$ID" </dev/null >"$T/out" 2>&1 3>&- &
+    wait_for 20 grep -q . "$top$CG/a/one/cgroup.procs"
+    kill -KILL $! "$(monitor_pid "$POD")"
+    wait $! || created=$?
+    assert_eq "$created" 137
+    run -0 rt exec "$POD" true
+    run rt state "$ID"
+    assert_refused 'does not exist'
+    wait_for 5 none_left || fail "left: $(find /sys/fs/cgroup -path "*${CG#/}*")"
+}
+
 @test "a pod: machine in the sandbox's, shims in their own; parents of the engine stay" {
     local h
     for h in $(hierarchies); do
