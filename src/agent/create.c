@@ -69,7 +69,7 @@ static void fail(Create *create, GError *error)
     sv_container_adopt_removers(container);
 }
 
-static void on_created(const GError *error, pid_t pid, gpointer user_data)
+static void on_created(const GError *error, pid_t pid, gint64 spent_us, gpointer user_data)
 {
     Create *create = user_data;
     SvContainer *container = create->container;

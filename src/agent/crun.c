@@ -23,6 +23,7 @@ struct SvCrun {
     char *log_path;
     char *pid_path; /* NULL: not wanted */
     int pidfd;
+    gint64 began_us; /* monotonic */
     SvCrunDone done;
     gpointer user_data;
 };
@@ -70,6 +71,7 @@ static pid_t read_pid(const char *path, GError **error)
 static void on_end(pid_t crun_pid, int status, gint64 time_ns, gpointer user_data)
 {
     SvCrun *crun = user_data;
+    gint64 spent_us = g_get_monotonic_time() - crun->began_us;
     g_autoptr(GError) error = NULL;
     pid_t pid = 0;
 
@@ -86,7 +88,7 @@ static void on_end(pid_t crun_pid, int status, gint64 time_ns, gpointer user_dat
     }
     if (error)
         g_info("%s", error->message);
-    crun->done(error, pid, crun->user_data);
+    crun->done(error, pid, spent_us, crun->user_data);
     sv_reaper_release(crun->agent->reaper);
     crun_free(crun);
 }
@@ -118,6 +120,7 @@ SvCrun *sv_crun_start(
     sv_command_set_env(cmd, "PATH", PATH_ENV);
     for (int i = 0; i < 3; i++)
         sv_command_map_fd(cmd, call->stdio[i], i);
+    crun->began_us = g_get_monotonic_time();
     if (!sv_command_spawn(cmd, &pid, &crun->pidfd, error)) {
         crun_free(crun);
         return NULL;

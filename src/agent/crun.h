@@ -12,9 +12,10 @@ G_BEGIN_DECLS
 char *sv_crun_prepare(void) G_GNUC_WARN_UNUSED_RESULT;
 
 typedef struct SvCrun SvCrun;
-/* @error: what crun said, NULL on success. @pid: from the pid file, 0 when none was asked for. The
- * call is freed when this returns. Unknown processes that end meanwhile are still remembered. */
-typedef void (*SvCrunDone)(const GError *error, pid_t pid, gpointer user_data);
+/* @error: what crun said, NULL on success. @pid: from the pid file, 0 when none was asked for. @spent_us:
+ * how long crun's process was there. The call is freed when this returns. Unknown processes that end
+ * meanwhile are still remembered. */
+typedef void (*SvCrunDone)(const GError *error, pid_t pid, gint64 spent_us, gpointer user_data);
 
 typedef struct {
     const char *verb;

@@ -45,6 +45,8 @@ void sv_event_exit(SvProcess *process)
     event.exit_code = process->exit_code;
     event.exit_time_ns = process->exit_time_ns;
     event.oom = process->oom;
+    if (process->ordered_us)
+        event.guest_ns = (g_get_monotonic_time() - process->ordered_us) * 1000;
     send_event(process->agent, "Exit", &event.base, process->handle, NULL);
 }
 

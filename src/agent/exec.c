@@ -33,7 +33,7 @@ static void fail(Exec *exec, GError *error)
     exec_free(exec);
 }
 
-static void on_executed(const GError *error, pid_t pid, gpointer user_data)
+static void on_executed(const GError *error, pid_t pid, gint64 spent_us, gpointer user_data)
 {
     Exec *exec = user_data;
     SvContainer *container = exec->container;
@@ -50,6 +50,8 @@ static void on_executed(const GError *error, pid_t pid, gpointer user_data)
     } else {
         response.pid = (guint32)pid;
         response.agent_ns = (g_get_monotonic_time() - call->began_us) * 1000;
+        response.crun_ns = spent_us * 1000;
+        exec->process->ordered_us = call->began_us;
         exec->process->oom_before = container->oom_kills;
         sv_call_reply(call, &response.base);
         sv_process_begin(exec->process, pid, SV_PROCESS_RUNNING, current);

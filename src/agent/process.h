@@ -26,6 +26,7 @@ typedef struct {
     int exit_code;
     gint64 exit_time_ns;
     gboolean oom;
+    gint64 ordered_us; /* monotonic: when the host asked for it; of an exec */
     guint64 oom_before; /* oom_kill of its cgroup when it began */
 
     SvOutput *out[2]; /* stdout (or the terminal), stderr; NULL: none */

@@ -86,7 +86,7 @@ static void take_back(const Update *update)
     }
 }
 
-static void on_updated(const GError *error, pid_t pid, gpointer user_data)
+static void on_updated(const GError *error, pid_t pid, gint64 spent_us, gpointer user_data)
 {
     Update *update = user_data;
 
@@ -131,5 +131,5 @@ void sv_container_update(SvCall *call)
     if (!sv_file_write_atomic(
             update->path, request->resources.data, request->resources.len, 0600, FALSE, &error) ||
         !sv_crun_start(call->agent, &crun, on_updated, update, &error))
-        on_updated(error, 0, update);
+        on_updated(error, 0, 0, update);
 }

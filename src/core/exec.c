@@ -116,9 +116,12 @@ static void on_exec(const ProtobufCMessage *reply, const GError *error, gpointer
     /* Given up meanwhile: the order to kill it came before there was anything to kill. */
     if (!error && !sv_ticket_valid(exec->ticket))
         kill_handle(exec->sandbox, exec->id, exec->handle);
-    if (!error) /* its own word, for the share of the host in a measured exec */
-        g_debug("exec in %s: guest %.1f ms", exec->id,
-            (double)((const Sandvirt__V1__ExecResponse *)reply)->agent_ns / 1e6);
+    if (!error) { /* its own word, for the share of the host in a measured exec */
+        const Sandvirt__V1__ExecResponse *answer = (const Sandvirt__V1__ExecResponse *)reply;
+
+        g_debug("exec in %s: guest %.1f ms, crun %.1f ms", exec->id, (double)answer->agent_ns / 1e6,
+            (double)answer->crun_ns / 1e6);
+    }
     if (error)
         sv_ticket_fail(exec->ticket, g_error_copy(error));
     else

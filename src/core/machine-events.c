@@ -361,10 +361,13 @@ static void on_agent_exited(
         return;
     }
     process->event_stream = stream;
-    if (process->exec)
+    if (process->exec) {
+        g_debug("exec in %s: over after %.1f ms in the guest", process->container->record->id,
+            (double)event->guest_ns / 1e6);
         sv_exec_exited(process, event->exit_code);
-    else
+    } else {
         sv_container_init_exited(process->container, event->exit_code, event->oom);
+    }
 }
 
 static void on_agent_oom(SvAgent *agent, const char *container_id, gpointer user_data)
