@@ -294,6 +294,7 @@ typedef struct {
     SvSandbox *sandbox;
     guint64 ticket;
     guint32 handle;
+    SvTurns *turns; /* a reference of its own; NULL: needs none */
 } Step;
 
 static Step *step_new(SvContainer *container, SvSequence *seq)
@@ -305,13 +306,23 @@ static Step *step_new(SvContainer *container, SvSequence *seq)
     return step;
 }
 
+static void step_free(gpointer data)
+{
+    Step *step = data;
+    sv_turns_unref(step->turns);
+    g_free(step);
+}
+
 static void on_step_answer(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
-    g_autofree Step *step = user_data;
+    Step *step = user_data;
     if (error)
         sv_ticket_fail(step->ticket, g_error_copy(error));
     else
         sv_ticket_next(step->ticket);
+    if (step->turns)
+        sv_turns_end(step->turns);
+    step_free(step);
 }
 
 static void on_guest_created(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
@@ -330,17 +341,25 @@ static void on_guest_created(const ProtobufCMessage *reply, const GError *error,
     on_step_answer(reply, explained ? explained : error, user_data);
 }
 
-static void step_guest(SvSequence *seq, gpointer user_data)
+static gboolean create_in_guest(gpointer user_data)
 {
-    SvContainer *container = user_data;
-    SvSandbox *sandbox = container->sandbox;
-    SvProcess *init = container->init;
+    Step *step = user_data;
+    SvProcess *init = sv_ticket_valid(step->ticket)
+        ? g_hash_table_lookup(step->sandbox->processes, GUINT_TO_POINTER(step->handle))
+        : NULL;
+    if (!init) {
+        step_free(step);
+        return FALSE;
+    }
+    SvContainer *container = init->container;
+    SvSandbox *sandbox = step->sandbox;
     GError *error = NULL;
     g_autoptr(GPtrArray) sysctls = NULL;
     g_autoptr(JsonNode) config = sv_container_guest_config(container, &sysctls, &error);
     if (!config) {
-        sv_sequence_fail(seq, error);
-        return;
+        sv_ticket_fail(step->ticket, error);
+        step_free(step);
+        return FALSE;
     }
     g_autofree char *text = sv_json_text(config, FALSE);
     g_autofree char *share_dir = g_strdup_printf("c/%u", container->record->index);
@@ -377,16 +396,27 @@ static void step_guest(SvSequence *seq, gpointer user_data)
     init->in_guest = TRUE;
     sv_agent_call(sandbox->agent, "Create", &message.base,
         &sandvirt__v1__create_response__descriptor, sandbox->config->agent_ms, on_guest_created,
-        step_new(container, seq));
+        step);
+    return TRUE;
+}
+
+static void step_guest(SvSequence *seq, gpointer user_data)
+{
+    SvContainer *container = user_data;
+    SvSandbox *sandbox = container->sandbox;
+    Step *step = step_new(container, seq);
+    step->turns = sv_turns_ref(sandbox->guest_turns);
+    sv_turns_take(step->turns, sv_sandbox_guest_turns(sandbox), create_in_guest, step, step_free);
 }
 
 static void undo_guest(SvSequence *seq, gpointer user_data)
 {
     SvContainer *container = user_data;
     SvSandbox *sandbox = container->sandbox;
+    gboolean asked = container->in_guest;
     container->in_guest = FALSE;
     container->init->in_guest = FALSE;
-    if (!sv_agent_is_ready(sandbox->agent)) {
+    if (!asked || !sv_agent_is_ready(sandbox->agent)) {
         sv_sequence_next(seq);
         return;
     }

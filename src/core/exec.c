@@ -89,7 +89,16 @@ typedef struct {
     char *id; /* of the container */
     guint32 handle;
     guint64 ticket;
+    SvTurns *turns; /* a reference of its own */
 } Exec;
+
+static void exec_free(gpointer data)
+{
+    Exec *exec = data;
+    sv_turns_unref(exec->turns);
+    g_free(exec->id);
+    g_free(exec);
+}
 
 static void kill_handle(SvSandbox *sandbox, char *id, guint32 handle)
 {
@@ -126,19 +135,19 @@ static void on_exec(const ProtobufCMessage *reply, const GError *error, gpointer
         sv_ticket_fail(exec->ticket, g_error_copy(error));
     else
         sv_ticket_next(exec->ticket);
-    g_free(exec->id);
-    g_free(exec);
+    sv_turns_end(exec->turns);
+    exec_free(exec);
 }
 
-static void step_guest(SvSequence *seq, gpointer user_data)
+static gboolean exec_in_guest(gpointer user_data)
 {
-    SvProcess *process = user_data;
-    SvSandbox *sandbox = process->container->sandbox;
-    Exec *exec = g_new0(Exec, 1);
-    exec->sandbox = sandbox;
-    exec->id = g_strdup(process->container->record->id);
-    exec->handle = process->handle;
-    exec->ticket = sv_sequence_ticket(seq);
+    Exec *exec = user_data;
+    if (!sv_ticket_valid(exec->ticket)) {
+        exec_free(exec);
+        return FALSE;
+    }
+    SvSandbox *sandbox = exec->sandbox;
+    SvProcess *process = g_hash_table_lookup(sandbox->processes, GUINT_TO_POINTER(exec->handle));
     Sandvirt__V1__ExecRequest message = SANDVIRT__V1__EXEC_REQUEST__INIT;
     message.container_id = process->container->record->id;
     message.handle = process->handle;
@@ -151,6 +160,20 @@ static void step_guest(SvSequence *seq, gpointer user_data)
     process->in_guest = TRUE;
     sv_agent_call(sandbox->agent, "Exec", &message.base, &sandvirt__v1__exec_response__descriptor,
         sandbox->config->agent_ms, on_exec, exec);
+    return TRUE;
+}
+
+static void step_guest(SvSequence *seq, gpointer user_data)
+{
+    SvProcess *process = user_data;
+    SvSandbox *sandbox = process->container->sandbox;
+    Exec *exec = g_new0(Exec, 1);
+    exec->sandbox = sandbox;
+    exec->id = g_strdup(process->container->record->id);
+    exec->handle = process->handle;
+    exec->ticket = sv_sequence_ticket(seq);
+    exec->turns = sv_turns_ref(sandbox->guest_turns);
+    sv_turns_take(exec->turns, sv_sandbox_guest_turns(sandbox), exec_in_guest, exec, exec_free);
 }
 
 static void step_streams(SvSequence *seq, gpointer user_data)

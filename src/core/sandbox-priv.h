@@ -7,6 +7,7 @@
 #include "core/sandbox.h"
 #include "core/sequence.h"
 #include "core/share.h"
+#include "core/turns.h"
 #include "oci/pod.h"
 
 G_BEGIN_DECLS
@@ -91,6 +92,7 @@ struct SvSandbox {
     SvSandboxRecord *record; /* NULL: nothing registered */
     SvAccel accel;
     SvAgent *agent;
+    SvTurns *guest_turns; /* of what starts a process in the guest */
     SvMachineState machine;
     GHashTable *containers; /* id -> SvContainer, owned */
     GHashTable *processes; /* handle -> SvProcess, owned */
@@ -134,6 +136,7 @@ GPtrArray *sv_sandbox_containers(SvSandbox *sandbox);
 /* A new record with a token of its own. */
 gboolean sv_sandbox_make_record(SvSandbox *sandbox, GError **error);
 gboolean sv_sandbox_save(SvSandbox *sandbox, GError **error);
+guint sv_sandbox_guest_turns(const SvSandbox *sandbox); /* how many of them at once */
 void sv_sandbox_touch(SvSandbox *sandbox); /* metadata of the domain, coalesced */
 void sv_sandbox_check_idle(SvSandbox *sandbox);
 guint sv_sandbox_live_containers(const SvSandbox *sandbox); /* not STOPPED */

@@ -37,6 +37,7 @@ SvSandbox *sv_sandbox_new(const SvConfig *config, SvPaths *paths, const SvDriver
     sandbox->disk_holds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, close_hold);
     sandbox->unplugs = g_ptr_array_new();
     sandbox->qemu_pidfd = sandbox->share_pidfd = -1;
+    sandbox->guest_turns = sv_turns_new();
     sandbox->network = sv_pod_network_new(sandbox);
     return sandbox;
 }
@@ -59,6 +60,7 @@ void sv_sandbox_free(SvSandbox *sandbox)
     g_array_unref(sandbox->settle_waiters);
     g_clear_error(&sandbox->down_error);
     sv_agent_free(sandbox->agent);
+    sv_turns_unref(sandbox->guest_turns);
     if (sandbox->hv)
         sandbox->hv->ops->free(sandbox->hv);
     sv_pod_network_free(sandbox->network);
@@ -176,6 +178,11 @@ static gboolean update_metadata(gpointer user_data)
     g_autoptr(SvMetadata) metadata = sv_metadata_build(sandbox);
     sandbox->hv->ops->set_metadata(sandbox->hv, metadata, on_metadata, sandbox);
     return G_SOURCE_REMOVE;
+}
+
+guint sv_sandbox_guest_turns(const SvSandbox *sandbox)
+{
+    return 4 + 2 * sandbox->record->vcpus;
 }
 
 void sv_sandbox_touch(SvSandbox *sandbox)

@@ -82,6 +82,32 @@ static void test_quick(void)
     end_flow(container);
 }
 
+/* More than the guest does well at once: in the order they came, and nobody's turn is lost by who gives up. */
+static void test_many(void)
+{
+    FlowFixture *flow = flow_new(NULL);
+    FlowContainer *container = flow_run(flow, "a");
+    const guint at_once = 6; /* of a machine with one CPU */
+    FlowExec *execs[16];
+    flow_agent_hold(flow->agent, "Exec");
+    for (guint i = 0; i < G_N_ELEMENTS(execs); i++) {
+        execs[i] = flow_exec_prepare(container);
+        flow_exec_begin(execs[i]);
+        flow_exec_attach(execs[i]);
+    }
+    FLOW_WAIT(flow_agent_count(flow->agent, "Exec") == at_once);
+    flow_proc_kill(execs[at_once]->shim->proc); /* waits for its turn */
+    flow_proc_kill(execs[0]->shim->proc); /* has its turn */
+    flow_settle();
+    g_assert_cmpuint(flow_agent_count(flow->agent, "Exec"), ==, at_once);
+    flow_agent_release(flow->agent, "Exec");
+    for (guint i = 1; i < G_N_ELEMENTS(execs); i++)
+        if (i != at_once)
+            flow_assert_ok(&execs[i]->started);
+    g_assert_cmpuint(flow_agent_count(flow->agent, "Exec"), ==, G_N_ELEMENTS(execs) - 1);
+    end_flow(container);
+}
+
 /* ---- a stranger at every step */
 
 typedef enum { AT_PREPARED, AT_SHIM, AT_GUEST, AT_STREAMS, AT_RUNNING, N_POINTS } Point;
@@ -441,6 +467,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flow/exec/life", test_life);
     g_test_add_func("/flow/exec/several", test_several);
     g_test_add_func("/flow/exec/quick", test_quick);
+    g_test_add_func("/flow/exec/many", test_many);
     for (Point point = 0; point < N_POINTS; point++)
         for (Deed deed = 0; deed < N_DEEDS; deed++)
             for (guint late = 0; late < 2; late++) {
