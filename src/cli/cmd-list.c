@@ -17,26 +17,15 @@ static const SvOption options[] = {
     {NULL},
 };
 
-/* The same facts as `state` gives. (transfer full) */
-static JsonNode *facts(const SvRecord *record)
-{
-    g_autofree char *text = sv_record_oci_state(record, NULL, 0);
-
-    return sv_json_parse(text, -1, FALSE, "state", NULL);
-}
-
 static char *as_json(const GPtrArray *records)
 {
     g_autoptr(JsonNode) root = json_node_new(JSON_NODE_ARRAY);
     g_autofree char *text = NULL;
     JsonArray *array = json_array_new();
 
-    for (guint i = 0; i < records->len; i++) {
-        JsonNode *node = facts(records->pdata[i]);
-
-        if (node)
-            json_array_add_element(array, node);
-    }
+    /* The same facts as `state` gives. */
+    for (guint i = 0; i < records->len; i++)
+        json_array_add_element(array, sv_record_oci_state_node(records->pdata[i], NULL, 0));
     json_node_take_array(root, array);
     text = sv_json_text(root, FALSE);
     return g_strconcat(text, "\n", NULL);
@@ -83,16 +72,12 @@ static Row *make_row(const SvRecord *record)
 {
     Row *row = g_new0(Row, 1);
     SvState state = sv_record_effective_state(record);
-    g_autoptr(JsonNode) node = facts(record);
-    JsonObject *object = node ? json_node_get_object(node) : NULL;
 
     row->cells[0] = g_strdup(record->id);
     row->cells[1] = g_strdup_printf("%d", state == SV_STATE_STOPPED ? 0 : (int)record->shim_pid);
     row->cells[2] = g_strdup(sv_state_oci_name(state));
     row->cells[3] = sv_printable(record->bundle, 4096);
-    row->cells[4] = g_strdup(object && json_object_has_member(object, "created")
-            ? json_object_get_string_member(object, "created")
-            : "");
+    row->cells[4] = sv_time_rfc3339(record->created_us);
     row->cells[5] = owner_name(record->owner);
     return row;
 }

@@ -109,11 +109,11 @@ char *sv_time_rfc3339(gint64 real_us)
     return g_strdup_printf("%s.%06dZ", seconds, (int)(real_us % G_USEC_PER_SEC));
 }
 
-char *sv_record_oci_state(const SvRecord *record, const char *status, pid_t pid)
+JsonNode *sv_record_oci_state_node(const SvRecord *record, const char *status, pid_t pid)
 {
     JsonObject *object = json_object_new();
     JsonObject *annotations = json_object_new();
-    g_autoptr(JsonNode) root = json_node_init_object(json_node_alloc(), object);
+    JsonNode *root = json_node_init_object(json_node_alloc(), object);
     g_autofree char *created = sv_time_rfc3339(record->created_us);
     g_autofree char *owner =
         record->owner == 0 ? g_strdup("root") : g_strdup_printf("%u", (guint)record->owner);
@@ -140,6 +140,13 @@ char *sv_record_oci_state(const SvRecord *record, const char *status, pid_t pid)
     json_object_set_object_member(object, "annotations", annotations);
     json_object_set_string_member(object, "owner", owner);
     json_object_unref(object);
+    return root;
+}
+
+char *sv_record_oci_state(const SvRecord *record, const char *status, pid_t pid)
+{
+    g_autoptr(JsonNode) root = sv_record_oci_state_node(record, status, pid);
+
     return sv_json_text(root, TRUE);
 }
 

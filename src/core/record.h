@@ -75,6 +75,9 @@ SvState sv_record_effective_state(const SvRecord *record);
  * @status NULL: effective state, and @pid is ignored: the shim's, 0 when stopped. */
 char *sv_record_oci_state(const SvRecord *record, const char *status, pid_t pid)
     G_GNUC_WARN_UNUSED_RESULT;
+/* The same as a node (transfer full). */
+JsonNode *sv_record_oci_state_node(const SvRecord *record, const char *status, pid_t pid)
+    G_GNUC_WARN_UNUSED_RESULT;
 
 /* "2024-01-02T03:04:05.000006Z" of a g_get_real_time() value (transfer full). */
 char *sv_time_rfc3339(gint64 real_us) G_GNUC_WARN_UNUSED_RESULT;
