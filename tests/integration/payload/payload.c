@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Workloads for the integration tests that busybox cannot play: payload VERB [ARG...]. Static, runs in
  * the guest. Exit status 0: as it should be; 1 with one line on stderr: not. */
+#include "disk.h"
 #include "net.h"
 
 #include <errno.h>
@@ -352,6 +353,7 @@ int main(int argc, char **argv)
         {"tcp-ping", 3, verb_tcp_ping},
         {"udp-serve", 2, verb_udp_serve},
         {"udp", 3, verb_udp},
+        {"disk", 3, verb_disk},
     };
     for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)
         if (strcmp(argv[1], verbs[i].name) == 0 && argc - 2 >= verbs[i].args)
