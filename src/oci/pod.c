@@ -170,6 +170,37 @@ static gboolean read_containerd_sizes(const SvSpec *spec, SvPod *pod, GError **e
             spec, "io.kubernetes.cri.sandbox-memory", MEMORY_MAX, &pod->memory_limit, error);
 }
 
+/* ---- names */
+
+#define CRIO_NAME "io.kubernetes.cri-o.Name" /* k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT */
+#define CRIO_SANDBOX_NAME "io.kubernetes.cri-o.SandboxName" /* k8s_POD_NAMESPACE_UID_ATTEMPT */
+
+/* The parts of a name that CRI-O has made; the cluster's own names have no underscore. NULL: another form. */
+static char **crio_name_parts(const SvSpec *spec, const char *key)
+{
+    const char *name = annotation(spec, key);
+    g_auto(GStrv) parts = g_strsplit(name ? name : "", "_", 4);
+
+    if (g_strv_length(parts) < 3 || strcmp(parts[0], "k8s") != 0 || !*parts[1] || !*parts[2])
+        return NULL;
+    return g_steal_pointer(&parts);
+}
+
+/* Only the pause container's config has the pod's names by themselves, and it is not always made. */
+static void read_crio_names(const SvSpec *spec, SvPod *pod)
+{
+    g_auto(GStrv) sandbox = crio_name_parts(spec, CRIO_SANDBOX_NAME);
+    g_auto(GStrv) container = crio_name_parts(spec, CRIO_NAME);
+
+    if (!pod->pod_name && sandbox) {
+        g_free(pod->pod_namespace);
+        pod->pod_name = g_strdup(sandbox[1]);
+        pod->pod_namespace = g_strdup(sandbox[2]);
+    }
+    if (!pod->container_name && container)
+        pod->container_name = g_strdup(container[1]);
+}
+
 /* ---- the family */
 
 static gboolean read_member(
@@ -194,6 +225,8 @@ static gboolean read_member(
     } else {
         return bad(error, keys->type_key, "is neither of a sandbox nor of a container");
     }
+    if (keys->family == SV_FAMILY_CRIO && pod->role == SV_ROLE_CONTAINER)
+        read_crio_names(spec, pod);
     if (keys->family == SV_FAMILY_CRIO)
         return read_crio_sizes(spec, pod, error);
     if (keys->family == SV_FAMILY_CONTAINERD)

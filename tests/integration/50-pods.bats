@@ -62,9 +62,12 @@ namespace_path() {
     POD=bare-${WORK##*.}-$N
     mkm "$T/b" sh -c 'echo $$ >/dev/shm/x; exec sleep 1000'
     mkm "$T/d" sleep 1000
+    # what CRI-O says of the pod then
+    jqe "$T/b" '.annotations["io.kubernetes.cri-o.SandboxName"] = "k8s_web_team_uid-1_0"'
     new_id one
     local one=$ID
     quiet rt run --detach --bundle "$T/b" "$one"
+    assert_eq "$($VIRSH desc --title "$(domains)")" team/web title
     new_id two
     quiet rt run --detach --bundle "$T/d" "$ID"
     assert_eq "$(domains | wc -l)" 1

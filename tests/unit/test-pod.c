@@ -93,6 +93,38 @@ static void test_names(void)
     g_assert_cmpstr(containerd->container_name, ==, "c");
 }
 
+/* CRI-O's containers carry their pod's name as the name of its sandbox, which is all that a pod without a
+ * pause container has. */
+static void test_crio_container_names(void)
+{
+    static const struct {
+        const char *sandbox_name, *pod_namespace, *pod_name;
+    } names[] = {
+        {"k8s_web-0.x_team-a_7c1f_0", "team-a", "web-0.x"},
+        {"k8s_web_team_uid_with_more_1", "team", "web"},
+        {"k8s_web_team", "team", "web"},
+        {"k8s_web", NULL, NULL},
+        {"k8s__team_uid_0", NULL, NULL},
+        {"k8s_web__uid_0", NULL, NULL},
+        {"web_team_uid_0", NULL, NULL},
+        {"", NULL, NULL},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *annotations =
+            g_strdup_printf("'" CRIO "ContainerType':'container','" CRIO "SandboxID':'b','" CRIO
+                            "SandboxName':'%s','" CRIO "Name':'k8s_front_web_team_uid_0'",
+                names[i].sandbox_name);
+        g_autoptr(SvPod) pod = pod_of(annotations, "me", &error);
+
+        g_test_message("%s", names[i].sandbox_name);
+        g_assert_no_error(error);
+        g_assert_cmpstr(pod->pod_namespace, ==, names[i].pod_namespace);
+        g_assert_cmpstr(pod->pod_name, ==, names[i].pod_name);
+        g_assert_cmpstr(pod->container_name, ==, "front");
+    }
+}
+
 static void test_sizes(void)
 {
     static const struct {
@@ -174,6 +206,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pod/families", test_families);
     g_test_add_func("/pod/names", test_names);
+    g_test_add_func("/pod/crio-container-names", test_crio_container_names);
     g_test_add_func("/pod/sizes", test_sizes);
     g_test_add_func("/pod/errors", test_errors);
     return g_test_run();
