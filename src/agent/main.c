@@ -84,6 +84,8 @@ int main(int argc, char **argv)
     SvAgent agent = {.start_ns = boot_clock_ns()};
     g_autoptr(GError) error = NULL;
 
+    if (getpid() != 1 && g_str_has_suffix(argv[0], "/modprobe"))
+        return sv_modules_probe(MODULE_LIST, argc, argv);
     if (getpid() != 1) {
         fprintf(stderr, "sandvirt-agent %s runs as PID 1 of a guest only\n", PACKAGE_VERSION);
         return 1;

@@ -136,3 +136,13 @@ void sv_modules_insert_idle(SvModules *modules, const char *group)
     modules->idle_group = g_strdup(group);
     modules->idle = g_idle_add(on_idle, modules);
 }
+
+int sv_modules_probe(const char *path, int argc, char **argv)
+{
+    g_autoptr(SvModules) modules = sv_modules_load(path, NULL);
+
+    if (!modules || argc < 2)
+        return 1;
+    sv_modules_insert(modules, argv[argc - 1]);
+    return 0;
+}

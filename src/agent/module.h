@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Kernel modules, loaded from a list that is in the order of their dependencies.
- * A line of the list: GROUP PATH. Group "channel": before the channel can work; "late": after that;
- * "fs-NAME": when a file system NAME is to be mounted. */
+ * A line of the list: GROUP PATH. Group "channel": before the channel can work; "late": after that; any other
+ * is what the kernel asks for by itself ("fs-xfs", "rtnl-link-veth"), and it asks this program. */
 #pragma once
 
 #include <glib.h>
@@ -22,5 +22,9 @@ GPtrArray *sv_modules_pending(SvModules *modules, const char *group) G_GNUC_WARN
 void sv_modules_insert(SvModules *modules, const char *group);
 /* Loads the group, one module at a time, when the main loop has nothing else to do. */
 void sv_modules_insert_idle(SvModules *modules, const char *group);
+
+/* The agent as the kernel's modprobe ("-q -- NAME"): loads the group NAME of the list at @path. The exit
+ * status of the program. */
+int sv_modules_probe(const char *path, int argc, char **argv);
 
 G_END_DECLS

@@ -465,6 +465,21 @@ END
 
 here() { ip netns exec "$POD_NS" "$@"; } # in the pod's namespace on the host
 
+@test "links that a workload makes: the kernel gets its modules when it asks for them" {
+    new_id own
+    mkb "$T/b" sleep 1000
+    in_netns "$T/b"
+    start_bundle
+    run -0 inside ip link add br0 type bridge
+    run -0 inside brctl addbr br1
+    run -0 inside ip link add v0 type veth
+    run -0 inside sh -c 'ls /sys/class/net | grep -cxE "br0|br1|v0|veth0"'
+    assert_eq "$output" 4
+    # what there is no module for is an error, as on any host
+    run inside ip link add w0 type wireguard
+    assert_status 2
+}
+
 @test "localhost: a connection in the namespace reaches the guest's" {
     local i sum big=$T/big pids
     plain
