@@ -8,10 +8,13 @@
 #include <signal.h>
 #include <string.h>
 
-/* A verb on its way to the agent and back. The container is looked up again: it may have gone. */
+/* A verb on its way to the agent and back. The container is looked up again: it may have gone, and another one
+ * may have its id. */
 typedef struct {
     SvSandbox *sandbox;
     char *id;
+    guint32 handle;
+    guint timer;
     int signo;
     gboolean freeze;
     SvDone done;
@@ -24,6 +27,7 @@ static Verb *verb_new(SvContainer *container, SvDone done, gpointer user_data)
     Verb *verb = g_new0(Verb, 1);
     verb->sandbox = container->sandbox;
     verb->id = g_strdup(container->record->id);
+    verb->handle = container->record->handle;
     verb->done = done;
     verb->user_data = user_data;
     return verb;
@@ -31,6 +35,8 @@ static Verb *verb_new(SvContainer *container, SvDone done, gpointer user_data)
 
 static void verb_free(Verb *verb)
 {
+    if (verb->timer)
+        g_source_remove(verb->timer);
     g_free(verb->id);
     g_free(verb);
 }
@@ -41,6 +47,44 @@ static void verb_end(Verb *verb, const GError *error)
     if (verb->done)
         verb->done(error, verb->user_data);
     verb_free(verb);
+}
+
+/* What the verb was about. NULL: @error was CLOSED, and the sandbox itself may be gone; or @failure: the
+ * container is. */
+static SvContainer *verb_container(const Verb *verb, const GError *error, GError **failure)
+{
+    SvContainer *container;
+    if (sv_error_is(error, SV_ERR_CLOSED))
+        return NULL;
+    container = sv_sandbox_find(verb->sandbox, verb->id, failure);
+    if (!container || container->record->handle == verb->handle)
+        return container;
+    g_set_error(
+        failure, SV_CORE_ERROR, SV_ERR_NOT_FOUND, "container does not exist: \"%s\"", verb->id);
+    return NULL;
+}
+
+static gboolean on_verb_late(gpointer user_data)
+{
+    Verb *verb = user_data;
+    g_autoptr(GError) error =
+        g_error_new_literal(SV_CORE_ERROR, SV_ERR_TIMEOUT, "no answer of the guest in time");
+    verb->timer = 0;
+    if (verb->done)
+        verb->done(error, verb->user_data);
+    verb->done = NULL;
+    return G_SOURCE_REMOVE;
+}
+
+/* An order that the guest carries out all the same when it answers too late for the caller: then @func, which
+ * ends @verb, still learns of it. */
+static void verb_order(Verb *verb, const char *method, SvCallDone func)
+{
+    SvSandbox *sandbox = verb->sandbox;
+    Sandvirt__V1__ContainerRequest message = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
+    message.container_id = verb->id;
+    verb->timer = g_timeout_add(sandbox->config->agent_ms, on_verb_late, verb);
+    sv_agent_call(sandbox->agent, method, &message.base, NULL, 0, func, verb);
 }
 
 SvContainer *sv_container_find_for(
@@ -76,7 +120,7 @@ static void on_started(const ProtobufCMessage *reply, const GError *error, gpoin
 {
     Verb *verb = user_data;
     g_autoptr(GError) failure = NULL;
-    SvContainer *container = sv_sandbox_find(verb->sandbox, verb->id, &failure);
+    SvContainer *container = verb_container(verb, error, &failure);
     /* A workload that is over already was RUNNING all the same: its exit comes behind this answer. */
     if (container && !error && container->record->state == SV_STATE_READY) {
         if (sv_container_move(container, SV_EVENT_START, &failure)) {
@@ -100,10 +144,7 @@ void sv_container_start(SvSandbox *sandbox, const char *id, SvDone done, gpointe
         sv_answer_later(done, error, user_data);
         return;
     }
-    Sandvirt__V1__ContainerRequest message = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
-    message.container_id = (char *)id;
-    sv_agent_call(sandbox->agent, "Start", &message.base, NULL, sandbox->config->agent_ms,
-        on_started, verb_new(container, done, user_data));
+    verb_order(verb_new(container, done, user_data), "Start", on_started);
 }
 
 /* ---- kill */
@@ -112,7 +153,7 @@ static void on_signalled(const ProtobufCMessage *reply, const GError *error, gpo
 {
     Verb *verb = user_data;
     g_autoptr(GError) answer = NULL;
-    SvContainer *container = sv_sandbox_find(verb->sandbox, verb->id, NULL);
+    SvContainer *container = verb_container(verb, error, NULL);
     if (error && sv_error_is(error, SV_ERR_TIMEOUT) && verb->signo == SIGKILL && container) {
         /* The guest hangs. The order waits in the channel; here the container ends now. */
         sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
@@ -216,6 +257,21 @@ void sv_container_kill(
     }
 }
 
+/* ---- pause, resume */
+
+static void on_frozen(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
+{
+    Verb *verb = user_data;
+    g_autoptr(GError) failure = NULL;
+    SvContainer *container = verb_container(verb, error, &failure);
+    if (container && !error && !container->record->stopping) {
+        container->record->frozen = verb->freeze;
+        if (sv_container_save(container, &failure))
+            sv_container_update_paused(container);
+    }
+    verb_end(verb, error ? error : failure);
+}
+
 /* ---- stop: TERM, wait, KILL */
 
 static gboolean on_stop_timeout(gpointer user_data)
@@ -258,24 +314,11 @@ void sv_container_stop(
         return;
     }
     signal_guest(container, SIGTERM, FALSE, NULL, NULL);
+    if (record->frozen) /* else it could only be killed */
+        verb_order(verb_new(container, NULL, NULL), "Resume", on_frozen);
     if (container->stop_timer)
         g_source_remove(container->stop_timer);
     container->stop_timer = g_timeout_add(timeout_ms, on_stop_timeout, container);
-}
-
-/* ---- pause, resume */
-
-static void on_frozen(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
-{
-    Verb *verb = user_data;
-    g_autoptr(GError) failure = NULL;
-    SvContainer *container = sv_sandbox_find(verb->sandbox, verb->id, &failure);
-    if (container && !error && !container->record->stopping) {
-        container->record->frozen = verb->freeze;
-        if (sv_container_save(container, &failure))
-            sv_container_update_paused(container);
-    }
-    verb_end(verb, error ? error : failure);
 }
 
 void sv_container_pause(
@@ -292,10 +335,7 @@ void sv_container_pause(
     }
     Verb *verb = verb_new(container, done, user_data);
     verb->freeze = freeze;
-    Sandvirt__V1__ContainerRequest message = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
-    message.container_id = container->record->id;
-    sv_agent_call(sandbox->agent, freeze ? "Pause" : "Resume", &message.base, NULL,
-        sandbox->config->agent_ms, on_frozen, verb);
+    verb_order(verb, freeze ? "Pause" : "Resume", on_frozen);
 }
 
 /* ---- stats, ps */

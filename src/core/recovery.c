@@ -224,9 +224,12 @@ static void with_agent(SvContainer *container, gpointer data)
         /* the answer to a start may have been lost */
         g_autoptr(GError) error = NULL;
         if (record->state == SV_STATE_READY &&
-            info->state == SANDVIRT__V1__PROCESS_STATE__PROCESS_RUNNING &&
-            !sv_container_move(container, SV_EVENT_START, &error))
-            g_warning("container %s: %s", record->id, error->message);
+            info->state == SANDVIRT__V1__PROCESS_STATE__PROCESS_RUNNING) {
+            if (sv_container_move(container, SV_EVENT_START, &error))
+                sv_hooks_run_ignored(container, SV_HOOK_POSTSTART, "running");
+            else
+                g_warning("container %s: %s", record->id, error->message);
+        }
         sv_container_update_paused(container);
         if (container->init->shim_pidfd < 0)
             resume_stop(container, SV_CAUSE_SHIM_KILLED, -1);

@@ -292,6 +292,8 @@ static GError *do_container(FlowAgent *agent, const char *method, GBytes *payloa
         process->state = SANDVIRT__V1__PROCESS_STATE__PROCESS_RUNNING;
     else
         process->frozen = g_str_equal(method, "Pause");
+    if (!process->frozen && process->term_pending)
+        end_process(agent, process, 128 + SIGTERM);
     return NULL;
 }
 
@@ -330,6 +332,7 @@ static GError *do_signal(FlowAgent *agent, GBytes *payload)
         if (process->state == SANDVIRT__V1__PROCESS_STATE__PROCESS_EXITED)
             continue;
         found = TRUE;
+        process->term_pending |= request->signal == SIGTERM && process->frozen;
         if (!agent->immortal &&
             (request->signal == SIGKILL || (request->signal == SIGTERM && !process->frozen)))
             end_process(agent, process, 128 + (int)request->signal);

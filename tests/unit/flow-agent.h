@@ -21,6 +21,7 @@ typedef struct {
     char *config; /* config.json or process.json */
     guint rows, cols;
     GString *input;
+    gboolean term_pending; /* it is frozen */
     gboolean input_eof;
     guint exits_sent;
     gboolean exit_acked;
