@@ -108,25 +108,13 @@ static void stop_first(SvContainer *container)
     sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
 }
 
-/* It was the last one, and its machine has not ended yet, or could not be ended: tried again. */
-static gboolean wait_for_machine(SvSandbox *sandbox, SvDone done, gpointer user_data)
-{
-    gboolean failed = sandbox->machine == SV_MACHINE_ENDED && !sandbox->down;
-    if (!failed && !sandbox->down && !sandbox->down_again)
-        return FALSE;
-    sv_waiters_add(sandbox->down_waiters, done, user_data);
-    if (failed)
-        sv_machine_down(sandbox);
-    return TRUE;
-}
-
 void sv_container_delete(
     SvSandbox *sandbox, const char *id, gboolean force, SvDone done, gpointer user_data)
 {
     g_autoptr(GError) error = NULL;
     SvContainer *container = sv_sandbox_find(sandbox, id, &error);
     if (!container && force && g_hash_table_size(sandbox->containers) == 0 &&
-        wait_for_machine(sandbox, done, user_data))
+        sv_machine_wait_for_end(sandbox, done, user_data))
         return;
     if (!container) {
         sv_answer_later(done, force ? NULL : error, user_data);

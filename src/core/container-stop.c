@@ -11,11 +11,6 @@
 #define SIGKILL_STATUS (128 + SIGKILL)
 #define RELEASE_FIRST_MS 10 /* the guest's FORGETs reach virtiofsd within this, mostly */
 
-gboolean sv_container_is_stopping(const SvContainer *container)
-{
-    return container->record->stopping;
-}
-
 static gboolean guest_reachable(const SvContainer *container)
 {
     const SvSandbox *sandbox = container->sandbox;

@@ -142,14 +142,15 @@ static void step_user(SvSequence *seq, gpointer user_data)
 static void step_record(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
-    GError *error = NULL;
     /* The deletes of containers come, and find that the machine has ended; a machine that could not be
      * ended is not forgotten. */
     if (g_hash_table_size(sandbox->containers) > 0 || still_runs(sandbox)) {
         sv_sequence_next(seq);
         return;
     }
-    if (sv_file_remove_tree(sandbox->paths->state_dir, &error))
+    /* The lock beside it stays with this monitor: the next container of the sandbox may be its too. */
+    GError *error = NULL;
+    if (sv_file_remove_tree(sandbox->paths->sandbox_file, &error))
         sv_sequence_next(seq);
     else
         sv_sequence_fail(seq, error);
@@ -213,6 +214,23 @@ static void on_down(SvSequence *seq, const GError *error, gpointer user_data)
             reset(sandbox);
     }
     sv_sandbox_check_idle(sandbox);
+}
+
+gboolean sv_machine_wait_for_end(SvSandbox *sandbox, SvDone done, gpointer user_data)
+{
+    gboolean failed = sandbox->machine == SV_MACHINE_ENDED && !sandbox->down;
+    if (!failed && !sandbox->down && !sandbox->down_again)
+        return FALSE;
+    sv_waiters_add(sandbox->down_waiters, done, user_data);
+    if (failed)
+        sv_machine_down(sandbox);
+    return TRUE;
+}
+
+void sv_sandbox_wait_for_end(SvSandbox *sandbox, SvDone done, gpointer user_data)
+{
+    if (!sv_machine_wait_for_end(sandbox, done, user_data))
+        sv_answer_later(done, NULL, user_data);
 }
 
 void sv_machine_down(SvSandbox *sandbox)

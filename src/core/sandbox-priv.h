@@ -167,6 +167,9 @@ void sv_machine_ended(SvSandbox *sandbox, SvCause cause);
 void sv_machine_kill(SvSandbox *sandbox, SvCause cause);
 /* Shutdown, destroy, release of the host's side; the state folder too when no container is left. */
 void sv_machine_down(SvSandbox *sandbox);
+/* The last container is gone, and its machine has not ended yet, or could not be ended (tried again then):
+ * @done when it has. FALSE: there is nothing to wait for. */
+gboolean sv_machine_wait_for_end(SvSandbox *sandbox, SvDone done, gpointer user_data);
 void sv_machine_resume(SvSandbox *sandbox); /* of a suspended machine */
 gboolean sv_machine_lives(const SvHvStatus *status);
 void sv_machine_compare(SvSandbox *sandbox); /* with what libvirt says, after a reconnection */
@@ -232,7 +235,6 @@ void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket);
 void sv_container_begin_stop(SvContainer *container, SvCause cause, int status, gboolean forced);
 /* The exit of the init process came from the agent. */
 void sv_container_init_exited(SvContainer *container, int status, gboolean oom);
-gboolean sv_container_is_stopping(const SvContainer *container);
 
 /* ---- process.c */
 SvProcess *sv_process_new(SvContainer *container, guint32 handle, gboolean exec);
@@ -281,6 +283,6 @@ void sv_exec_exited(SvProcess *process, int status);
 void sv_exec_shim_gone(SvProcess *process);
 void sv_exec_container_gone(SvProcess *process);
 
-#define SV_AGENT_SILENT_MS 1000 /* see sv_agent_is_silent */
+#define SV_AGENT_SILENT_MS 1000 /* a guest that lets KILL wait so long hangs */
 
 G_END_DECLS

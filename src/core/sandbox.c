@@ -74,11 +74,6 @@ void sv_sandbox_free(SvSandbox *sandbox)
     g_free(sandbox);
 }
 
-const SvPaths *sv_sandbox_paths(const SvSandbox *sandbox)
-{
-    return sandbox->paths;
-}
-
 SvContainer *sv_sandbox_find(SvSandbox *sandbox, const char *id, GError **error)
 {
     SvContainer *container = g_hash_table_lookup(sandbox->containers, id);
@@ -99,6 +94,16 @@ GPtrArray *sv_sandbox_containers(SvSandbox *sandbox)
     while (g_hash_table_iter_next(&iter, NULL, &value))
         g_ptr_array_add(all, value);
     return all;
+}
+
+void sv_sandbox_each_record(SvSandbox *sandbox,
+    void (*func)(const SvRecord *record, gpointer user_data), gpointer user_data)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, sandbox->containers);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        func(((SvContainer *)value)->record, user_data);
 }
 
 gboolean sv_sandbox_save(SvSandbox *sandbox, GError **error)

@@ -53,11 +53,16 @@ gboolean sv_sandbox_is_idle(const SvSandbox *sandbox);
 void sv_sandbox_clean_up(SvSandbox *sandbox);
 /* Answered when nothing is under way: recovery, starts, stops, ends. */
 void sv_sandbox_settle(SvSandbox *sandbox, SvDone done, gpointer user_data);
-const SvPaths *sv_sandbox_paths(const SvSandbox *sandbox);
+void sv_sandbox_each_record(SvSandbox *sandbox,
+    void (*func)(const SvRecord *record, gpointer user_data), gpointer user_data);
+/* After a register that failed with SV_ERR_BUSY: called when the former machine has ended (tried again when it
+ * could not be; @error then), so that it is worth another attempt. */
+void sv_sandbox_wait_for_end(SvSandbox *sandbox, SvDone done, gpointer user_data);
 
 /* ---- verbs. Unknown id: SV_ERR_NOT_FOUND "container does not exist". */
 
-/* Writes the record (CREATING). Out: handle of the init process. @owner: uid of the caller. */
+/* Writes the record (CREATING). Out: handle of the init process. @owner: uid of the caller. SV_ERR_BUSY: the
+ * former machine of the sandbox is still ending. */
 gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterRequest *request,
     uid_t owner, guint32 *handle, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Runs create to READY; on failure everything is undone and the record is gone when @done is called. */

@@ -38,6 +38,7 @@ typedef struct {
 
 /* Who has it started connects when it hears that it listens; on a busy machine that takes a while. */
 #define FIRST_CALLER_MS 3000
+#define LOCK_ATTEMPTS 20
 
 static gboolean parse_options(int *argc, char ***argv, Options *options, GError **error)
 {
@@ -152,6 +153,23 @@ static gboolean start_log(const SvConfig *config, const Options *options, GError
         SV_CAP(CAP_SYS_PTRACE) | SV_CAP(CAP_SYS_NICE) | SV_CAP(CAP_SYS_RESOURCE) |                 \
         SV_CAP(CAP_MKNOD))
 
+/* For life: there is never a second monitor of a sandbox. One that ends takes the lock's folder with it, which
+ * may be just now. */
+static int take_lock(const SvPaths *paths, GError **error)
+{
+    for (guint i = 0;; i++) {
+        g_autoptr(GError) local = NULL;
+        int lock = -1;
+        if (sv_file_mkdirs(paths->state_dir, 0700, &local))
+            lock = sv_file_lock(paths->lock_file, &local);
+        if (lock >= 0 || !sv_error_is(local, SV_ERR_NOT_FOUND) || i == LOCK_ATTEMPTS) {
+            if (lock < 0)
+                g_propagate_error(error, g_steal_pointer(&local));
+            return lock;
+        }
+    }
+}
+
 static gboolean run(Options *options, GError **error)
 {
     if (!sv_confine_capabilities(CAPABILITIES, FALSE, error))
@@ -163,12 +181,11 @@ static gboolean run(Options *options, GError **error)
         return FALSE;
     }
     paths = sv_paths_new(config, options->root, options->sandbox, TRUE, error);
-    if (!paths || !sv_file_mkdirs(paths->state_dir, 0700, error) ||
-        !sv_file_mkdirs(paths->sock_dir, 0700, error)) {
+    if (!paths || !sv_file_mkdirs(paths->sock_dir, 0700, error)) {
         sv_config_unref(config);
         return FALSE;
     }
-    g_auto(SvFd) lock = sv_file_lock(paths->lock_file, error);
+    g_auto(SvFd) lock = take_lock(paths, error);
     Monitor monitor = {0};
     if (lock >= 0)
         monitor.server = sv_server_new(paths->monitor_socket, error);

@@ -682,7 +682,8 @@ void flow_assert_clean(FlowFixture *flow)
     g_autofree char *boxes = g_path_get_dirname(flow->paths->box_dir);
     g_autofree char *boots = g_path_get_dirname(flow->paths->boot_dir);
     assert_empty(flow->paths->root, ".sandbox");
-    assert_empty(sandboxes, NULL);
+    assert_empty(sandboxes, flow->paths->sandbox);
+    assert_empty(flow->paths->state_dir, "lock"); /* the monitor's, for life */
     assert_empty(boxes, NULL);
     assert_empty(boots, NULL);
     assert_empty(flow->paths->sock_dir, flow->paths->monitor_name);

@@ -401,7 +401,7 @@ static void test_delete_while_ending(void)
     flow_wait_stopped(container, 137, SV_CAUSE_DOMAIN_CRASHED);
     FLOW_WAIT(flow->sandbox->share_ticket);
     flow_delete(container, FALSE);
-    g_assert_false(g_file_test(flow->paths->state_dir, G_FILE_TEST_EXISTS));
+    g_assert_false(g_file_test(flow->paths->sandbox_file, G_FILE_TEST_EXISTS));
     g_assert_false(g_file_test(flow->paths->box_dir, G_FILE_TEST_EXISTS));
     g_assert_true(flow->virtiofsd->ended);
     flow_assert_clean(flow);

@@ -159,6 +159,9 @@ static void test_delete_together(void)
         flow_assert_ok(&answers[i]);
     g_assert_false(sv_fake_is_running(flow->hv));
     flow_assert_clean(flow);
+    /* the next machine has the connection of this one: a driver takes one connect, no second */
+    flow_assert_usable(flow, "again");
+    g_assert_cmpuint(sv_fake_count(flow->hv, "connect"), ==, 1);
     flow_free(flow);
 }
 
