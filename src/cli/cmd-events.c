@@ -2,10 +2,9 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cli/stats-json.h"
-#include "cli/target.h"
+#include "cli/watch.h"
 #include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -16,7 +15,8 @@ typedef struct {
 static const SvOption options[] = {
     {"stats", 0, SV_OPT_FLAG, G_STRUCT_OFFSET(Options, stats), NULL, "print statistics once"},
     {"state", 0, SV_OPT_FLAG, G_STRUCT_OFFSET(Options, state), NULL,
-        "print changes of state until the end of the container's monitor"},
+        "print changes of state as lines of JSON: of CONTAINER until it is gone, else of all for "
+        "ever"},
     {"interval", 0, SV_OPT_STRING, G_STRUCT_OFFSET(Options, interval), "DURATION",
         "between statistics: 5s, 100ms"},
     {NULL},
@@ -57,13 +57,12 @@ static gboolean parse_interval(const char *text, gint64 *ms, GError **error)
     return TRUE;
 }
 
-/* ---- what the monitor tells: a Watch that is read piece by piece */
+/* ---- statistics again and again, until the container has stopped, and its OOM between them */
 
 typedef struct {
-    const char *only_oom_of; /* id, NULL: everything is printed */
-    SvFrameReader *reader;
-    gboolean stopped; /* that container has */
-} Watch;
+    const char *id;
+    gboolean stopped;
+} Watched;
 
 static gboolean text_is(JsonObject *object, const char *name, const char *text)
 {
@@ -72,86 +71,23 @@ static gboolean text_is(JsonObject *object, const char *name, const char *text)
     return sv_json_get_string(object, name, "", &value, NULL) && g_strcmp0(value, text) == 0;
 }
 
-static gboolean print_event(Watch *watch, const char *json, GError **error)
+static gboolean on_event(const char *json, gboolean current, gpointer user_data, GError **error)
 {
+    Watched *watched = user_data;
     g_autofree char *line = g_strconcat(json, "\n", NULL);
-    g_autoptr(JsonNode) node = NULL;
+    g_autoptr(JsonNode) node = sv_json_parse(json, -1, FALSE, "event", error);
     JsonObject *object;
 
-    if (!watch->only_oom_of)
-        return sv_cli_print(line, error);
-    node = sv_json_parse(json, -1, FALSE, "event", error);
     if (!node)
         return FALSE;
     object = json_node_get_object(node);
-    if (!text_is(object, "id", watch->only_oom_of))
+    if (!text_is(object, "id", watched->id))
         return TRUE;
-    watch->stopped |= text_is(object, "to", "stopped") || text_is(object, "to", "gone");
+    watched->stopped |= text_is(object, "to", "stopped") || text_is(object, "to", "gone");
     return !text_is(object, "type", "oom") || sv_cli_print(line, error);
 }
 
-static gboolean take_frame(Watch *watch, const SvFrame *frame, GError **error)
-{
-    SvRequest request;
-    Sandvirt__V1__StateEvent *event;
-    gboolean ok = FALSE;
-
-    if (frame->type != SV_FRAME_REQUEST)
-        return TRUE;
-    if (!sv_request_parse(frame, &request, error))
-        return FALSE;
-    event = (Sandvirt__V1__StateEvent *)sv_message_unpack(
-        &sandvirt__v1__state_event__descriptor, request.payload, request.payload_len, error);
-    if (event) {
-        ok = print_event(watch, event->json, error);
-        sv_message_free(event);
-    }
-    sv_request_clear(&request);
-    return ok;
-}
-
-static gboolean watch_begin(SvTarget *target, GError **error)
-{
-    g_autoptr(GBytes) request =
-        sv_message_request(target->stream, SV_SERVICE_MONITOR, "Watch", NULL, 0);
-    gsize len = 0;
-    const void *data = g_bytes_get_data(request, &len);
-
-    return sv_fd_write_all(target->fd, data, len, error);
-}
-
-/* What has come; 0 at the end, -1 on an error. */
-static int watch_read(Watch *watch, int fd, GError **error)
-{
-    gsize room = 0;
-    guint8 *space = sv_frame_reader_space(watch->reader, &room);
-    ssize_t n = TEMP_FAILURE_RETRY(recv(fd, space, room, 0));
-    SvFrame frame;
-    int r;
-
-    if (n <= 0)
-        return 0;
-    sv_frame_reader_added(watch->reader, (gsize)n);
-    while ((r = sv_frame_reader_next(watch->reader, &frame, error)) > 0)
-        if (!take_frame(watch, &frame, error))
-            return -1;
-    return r < 0 ? -1 : 1;
-}
-
-static int watch_state(SvTarget *target, GError **error)
-{
-    g_autoptr(SvFrameReader) reader = sv_frame_reader_new(SV_FRAME_MAX);
-    Watch watch = {NULL, reader, FALSE};
-    int r;
-
-    if (!watch_begin(target, error))
-        return -1;
-    while ((r = watch_read(&watch, target->fd, error)) > 0)
-        ;
-    return r;
-}
-
-/* ---- statistics again and again, until the container has stopped, and its OOM between them */
+static const SvWatchFuncs funcs = {on_event, NULL};
 
 static int start_timer(gint64 ms, GError **error)
 {
@@ -179,24 +115,24 @@ static int repeat_stats(
     SvCli *cli, SvTarget *target, SvTarget *events, const char *id, int timer, GError **error)
 {
     g_autoptr(SvFrameReader) reader = sv_frame_reader_new(SV_FRAME_MAX);
-    Watch watch = {id, reader, FALSE};
+    Watched watched = {id, FALSE};
     struct pollfd fds[] = {{timer, POLLIN, 0}, {events->fd, POLLIN, 0}};
 
-    if (!watch_begin(events, error))
+    if (!sv_watch_begin(events, error))
         return -1;
-    while (!watch.stopped) {
+    while (!watched.stopped) {
         g_autoptr(GError) local = NULL;
         guint64 ticks;
 
         if (TEMP_FAILURE_RETRY(poll(fds, 2, -1)) < 0)
             return 0;
         if (fds[1].revents) {
-            int r = watch_read(&watch, events->fd, error);
+            int r = sv_watch_read(reader, events->fd, &funcs, &watched, error);
 
             if (r <= 0)
                 return r;
         }
-        if (!(fds[0].revents & POLLIN) || watch.stopped)
+        if (!(fds[0].revents & POLLIN) || watched.stopped)
             continue;
         if (TEMP_FAILURE_RETRY(read(timer, &ticks, sizeof(ticks))) < 0 || is_over(cli, id))
             return 0;
@@ -228,15 +164,20 @@ static int cmd_events(SvCli *cli, gconstpointer values, char **args, GError **er
     const Options *opts = values;
     g_auto(SvTarget) target = SV_TARGET_INIT;
 
-    if (!sv_target_load(&target, cli, args[0], opts->state ? NULL : "stats", error) ||
-        !sv_target_connect(&target, cli, error))
+    if (!args[0] && !opts->state) {
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID, "events takes: CONTAINER, or --state");
+        return -1;
+    }
+    if (args[0] && !sv_target_load(&target, cli, args[0], opts->state ? NULL : "stats", error))
         return -1;
     if (opts->state)
-        return watch_state(&target, error);
+        return sv_watch_states(cli, args[0], error) ? 0 : -1;
+    if (!sv_target_connect(&target, cli, error))
+        return -1;
     if (opts->stats)
         return print_stats(&target, cli, args[0], error) ? 0 : -1;
     return print_until_stopped(cli, &target, args[0], opts, error);
 }
 
-const SvVerb sv_verb_events = {"events", "CONTAINER", "Print statistics, or changes of state",
-    options, sizeof(Options), 1, 1, 0, cmd_events};
+const SvVerb sv_verb_events = {"events", "[CONTAINER]", "Print statistics, or changes of state",
+    options, sizeof(Options), 0, 1, 0, cmd_events};

@@ -41,6 +41,8 @@ static int cmd_stop(SvCli *cli, gconstpointer values, char **args, GError **erro
         return -1;
     request.container_id = args[0];
     request.timeout_ms = (guint32)(seconds * 1000);
+    /* a monitor that dies on the way does not begin the time anew */
+    request.kill_at_us = g_get_monotonic_time() + seconds * G_USEC_PER_SEC;
     return sv_target_call_again(&target, cli, "Stop", &request.base,
                (int)seconds * 1000 + sv_target_stop_ms(&target), &again, error)
         ? 0

@@ -160,7 +160,7 @@ static gboolean register_container(SvCreated *created, const SvCli *cli,
     request.preserve_fds = (guint32)CLAMP(options->preserve_fds, 0, G_MAXINT);
     response = (Sandvirt__V1__RegisterResponse *)sv_client_call(target->fd, &target->stream,
         "Register", &request.base, &sandvirt__v1__register_response__descriptor,
-        sv_target_short_ms(target), error);
+        sv_target_stop_ms(target), error); /* of the sandbox's former machine, perhaps */
     if (!response)
         return FALSE;
     *handle = response->handle;

@@ -4,6 +4,12 @@
 #include "base/fd.h"
 
 #include <string.h>
+#include <sys/socket.h>
+
+/* Who watches and does not read is left behind: it can begin again, and hears how things are then. */
+#define UNREAD_MAX (1024u * 1024)
+/* Others may come and go while a register waits for the former machine's end. */
+#define REGISTER_ATTEMPTS 5
 
 struct SvClient {
     int refs; /* the connection's, and one for each answer that is due */
@@ -12,6 +18,7 @@ struct SvClient {
     SvConn *conn; /* NULL: gone */
     GQueue early; /* Early: requests before serve */
     gboolean watching;
+    guint32 next_event; /* stream of the next event it is told */
     char *creating; /* id registered and not READY: rolled back when the caller goes */
     guint32 exec; /* handle prepared and not started */
 };
@@ -113,20 +120,58 @@ typedef struct {
     void (*func)(SvClient *client, guint32 stream, const ProtobufCMessage *message);
 } Method;
 
+/* A register that waits for the end of the sandbox's former machine. */
+typedef struct {
+    Due *due;
+    Sandvirt__V1__RegisterRequest *request;
+    guint attempts;
+} Register;
+
+static gboolean try_register(SvClient *client, const Sandvirt__V1__RegisterRequest *request,
+    Sandvirt__V1__RegisterResponse *response, GError **error)
+{
+    uid_t uid = 0;
+    sv_unix_peer(sv_conn_fd(client->conn), NULL, &uid, NULL);
+    if (!sv_sandbox_register(client->sandbox, request, uid, &response->handle, error))
+        return FALSE;
+    g_free(client->creating);
+    client->creating = g_strdup(request->container_id);
+    return TRUE;
+}
+
+static void on_former_ended(const GError *error, gpointer user_data)
+{
+    Register *again = user_data;
+    SvClient *client = again->due->client;
+    Sandvirt__V1__RegisterResponse response = SANDVIRT__V1__REGISTER_RESPONSE__INIT;
+    g_autoptr(GError) local = error ? g_error_copy(error) : NULL;
+    if (!local && client->conn && !try_register(client, again->request, &response, &local) &&
+        sv_error_is(local, SV_ERR_BUSY) && --again->attempts > 0) {
+        sv_sandbox_wait_for_end(client->sandbox, on_former_ended, again);
+        return;
+    }
+    on_reply(&response.base, local, again->due);
+    sv_message_free(again->request);
+    g_free(again);
+}
+
 static void do_register(SvClient *client, guint32 stream, const ProtobufCMessage *message)
 {
     g_autoptr(GError) error = NULL;
     const Sandvirt__V1__RegisterRequest *request = (const Sandvirt__V1__RegisterRequest *)message;
     Sandvirt__V1__RegisterResponse response = SANDVIRT__V1__REGISTER_RESPONSE__INIT;
-    uid_t uid = 0;
-    sv_unix_peer(sv_conn_fd(client->conn), NULL, &uid, NULL);
-    if (!sv_sandbox_register(client->sandbox, request, uid, &response.handle, &error)) {
+    if (try_register(client, request, &response, &error)) {
+        sv_conn_reply(client->conn, stream, &response.base);
+    } else if (!sv_error_is(error, SV_ERR_BUSY)) {
         sv_conn_reply_error(client->conn, stream, error);
-        return;
+    } else {
+        /* its end has deadlines of its own */
+        Register *again = g_new0(Register, 1);
+        again->due = due_new(client, stream);
+        again->request = (Sandvirt__V1__RegisterRequest *)sv_message_copy(message);
+        again->attempts = REGISTER_ATTEMPTS;
+        sv_sandbox_wait_for_end(client->sandbox, on_former_ended, again);
     }
-    g_free(client->creating);
-    client->creating = g_strdup(request->container_id);
-    sv_conn_reply(client->conn, stream, &response.base);
 }
 
 static void do_create(SvClient *client, guint32 stream, const ProtobufCMessage *message)
@@ -167,8 +212,11 @@ static void do_kill(SvClient *client, guint32 stream, const ProtobufCMessage *me
 static void do_stop(SvClient *client, guint32 stream, const ProtobufCMessage *message)
 {
     const Sandvirt__V1__StopRequest *request = (const Sandvirt__V1__StopRequest *)message;
-    sv_container_stop(client->sandbox, request->container_id, request->timeout_ms, on_done,
-        due_new(client, stream));
+    gint64 left_ms = request->timeout_ms;
+    if (request->kill_at_us)
+        left_ms = CLAMP((request->kill_at_us - g_get_monotonic_time()) / 1000, 0, left_ms);
+    sv_container_stop(
+        client->sandbox, request->container_id, (guint)left_ms, on_done, due_new(client, stream));
 }
 
 static void do_delete(SvClient *client, guint32 stream, const ProtobufCMessage *message)
@@ -224,6 +272,7 @@ static void do_watch(SvClient *client, guint32 stream, const ProtobufCMessage *m
 {
     client->watching = TRUE;
     sv_server_client_watches(client->server);
+    sv_sandbox_each_record(client->sandbox, sv_server_tell_current, client);
     sv_conn_reply(client->conn, stream, NULL);
 }
 
@@ -318,6 +367,7 @@ SvClient *sv_client_new(SvServer *server, int fd)
 {
     SvClient *client = g_new0(SvClient, 1);
     client->refs = 1;
+    client->next_event = 2;
     client->server = server;
     g_queue_init(&client->early);
     client->conn = sv_conn_new(fd, 2, SV_FRAME_MAX, &handlers, client);
@@ -338,11 +388,19 @@ void sv_client_serve(SvClient *client, SvSandbox *sandbox)
     client_unref(client);
 }
 
-void sv_client_tell(SvClient *client, const char *json)
+void sv_client_tell(SvClient *client, const char *json, gboolean current)
 {
     Sandvirt__V1__StateEvent event = SANDVIRT__V1__STATE_EVENT__INIT;
-    if (!client->watching || !client->conn)
+    if (!client->watching || !client->conn || sv_conn_is_closed(client->conn))
         return;
     event.json = (char *)json;
-    sv_conn_call(client->conn, SV_SERVICE_MONITOR, "Event", &event.base, NULL, 0, -1, NULL, NULL);
+    event.current = current;
+    /* nobody answers it, so that it is no call */
+    sv_conn_send(client->conn,
+        sv_message_request(client->next_event, SV_SERVICE_MONITOR, "Event", &event.base, 0));
+    client->next_event += 2;
+    if (sv_conn_queued(client->conn) <= UNREAD_MAX)
+        return;
+    client->watching = FALSE;
+    shutdown(sv_conn_fd(client->conn), SHUT_RDWR); /* its end is seen from the loop */
 }

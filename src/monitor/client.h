@@ -14,8 +14,8 @@ void sv_client_free(SvClient *client);
 void sv_client_serve(SvClient *client, SvSandbox *sandbox);
 /* It only watches: no reason for a monitor to live on. */
 gboolean sv_client_is_watching(const SvClient *client);
-/* A state change, if it watches. */
-void sv_client_tell(SvClient *client, const char *json);
+/* A state change, if it watches; @current: none, the container is so. */
+void sv_client_tell(SvClient *client, const char *json, gboolean current);
 
 /* server.c: @client has left and is about to be freed. */
 void sv_server_client_gone(SvServer *server, SvClient *client);

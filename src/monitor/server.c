@@ -171,19 +171,25 @@ gboolean sv_server_close_if_unused(SvServer *server)
 }
 
 /* Takes @object. */
-static void tell_all(SvServer *server, JsonObject *object)
+static char *text_of(JsonObject *object)
 {
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     json_node_take_object(node, object);
-    g_autofree char *text = sv_json_text(node, FALSE);
+    return sv_json_text(node, FALSE);
+}
+
+/* Takes @object. */
+static void tell_all(SvServer *server, JsonObject *object)
+{
+    g_autofree char *text = text_of(object);
     GHashTableIter iter;
     gpointer client;
     g_hash_table_iter_init(&iter, server->clients);
     while (g_hash_table_iter_next(&iter, &client, NULL))
-        sv_client_tell(client, text);
+        sv_client_tell(client, text, FALSE);
 }
 
-void sv_server_notify(SvServer *server, const SvRecord *record, SvState old)
+static JsonObject *describe(const SvRecord *record, SvState old)
 {
     JsonObject *object = json_object_new();
     g_autofree char *time = sv_time_rfc3339(g_get_real_time());
@@ -197,7 +203,18 @@ void sv_server_notify(SvServer *server, const SvRecord *record, SvState old)
         json_object_set_int_member(object, "exitStatus", record->exit_status);
         json_object_set_string_member(object, "cause", sv_cause_name(record->cause));
     }
-    tell_all(server, object);
+    return object;
+}
+
+void sv_server_notify(SvServer *server, const SvRecord *record, SvState old)
+{
+    tell_all(server, describe(record, old));
+}
+
+void sv_server_tell_current(const SvRecord *record, gpointer user_data)
+{
+    g_autofree char *text = text_of(describe(record, record->state));
+    sv_client_tell(user_data, text, TRUE);
 }
 
 void sv_server_notify_oom(SvServer *server, const SvRecord *record)

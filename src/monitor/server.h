@@ -23,5 +23,7 @@ void sv_server_set_left(SvServer *server, void (*left)(gpointer user_data), gpoi
 /* Tells those who watch (events --state). */
 void sv_server_notify_oom(SvServer *server, const SvRecord *record);
 void sv_server_notify(SvServer *server, const SvRecord *record, SvState old);
+/* Tells @user_data, an SvClient that begins to watch, how the container is. */
+void sv_server_tell_current(const SvRecord *record, gpointer user_data);
 
 G_END_DECLS

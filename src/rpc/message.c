@@ -29,6 +29,14 @@ static guint8 *pack_payload(const ProtobufCMessage *message, ProtobufCBinaryData
     return buf;
 }
 
+ProtobufCMessage *sv_message_copy(const ProtobufCMessage *message)
+{
+    ProtobufCBinaryData bytes = {0};
+    g_autofree guint8 *buf = pack_payload(message, &bytes);
+
+    return protobuf_c_message_unpack(message->descriptor, NULL, bytes.len, buf);
+}
+
 GBytes *sv_message_request(guint32 stream, const char *service, const char *method,
     const ProtobufCMessage *message, gint64 timeout_ns)
 {

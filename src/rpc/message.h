@@ -30,6 +30,8 @@ GBytes *sv_message_ack(guint32 handle, guint8 flags, guint64 offset) G_GNUC_WARN
 /* Checked unpacking; frees with protobuf_c_message_free_unpacked. SV_ERR_INVALID on garbage. */
 ProtobufCMessage *sv_message_unpack(const ProtobufCMessageDescriptor *type, const void *data,
     gsize len, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* (transfer full) */
+ProtobufCMessage *sv_message_copy(const ProtobufCMessage *message) G_GNUC_WARN_UNUSED_RESULT;
 #define sv_message_free(m) protobuf_c_message_free_unpacked((ProtobufCMessage *)(m), NULL)
 
 /* A received request: strings borrowed from @storage, which the caller frees. */

@@ -299,6 +299,30 @@ static void test_callers(void)
     end_flow(flow);
 }
 
+/* A create that comes while the machine of the last one ends waits for that, and is not refused. */
+static void test_register_while_ending(void)
+{
+    FlowFixture *flow = flow_new(NULL);
+    FlowMonitor *monitor = begin(flow);
+    FlowContainer *container = flow_monitor_run(monitor, "a");
+    g_auto(FlowAnswer) answer = {0};
+    flow_agent_hold(flow->agent, "Shutdown");
+    flow_monitor_delete(monitor, container, &answer);
+    FLOW_WAIT(flow_agent_count(flow->agent, "Shutdown") > 0);
+    g_assert_false(answer.done);
+    flow_monitor_register(monitor, "b");
+    flow_assert_ok(&answer); /* it had to be first */
+    g_assert_cmpint(flow_state(flow, "b"), ==, SV_STATE_CREATING);
+    g_assert_false(g_file_test(flow->paths->box_dir, G_FILE_TEST_EXISTS));
+    flow_monitor_hang_up(monitor);
+    FLOW_WAIT(flow_state(flow, "b") == SV_STATE_GONE);
+    flow_agent_release(flow->agent, "Shutdown");
+    flow_monitor_kill(monitor);
+    flow_recover(flow, FALSE);
+    flow->idles++;
+    end_flow(flow);
+}
+
 static void add_cuts(void)
 {
     for (Cut cut = 0; cut < N_CUTS; cut++)
@@ -352,5 +376,6 @@ int main(int argc, char **argv)
     g_test_add_func("/flow/cut/start-lost", test_start_lost);
     g_test_add_func("/flow/cut/twice", test_twice);
     g_test_add_func("/flow/cut/callers", test_callers);
+    g_test_add_func("/flow/cut/register-while-ending", test_register_while_ending);
     return g_test_run();
 }
