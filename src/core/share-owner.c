@@ -11,16 +11,16 @@
 #define OWNER_FILE "owner"
 #define OWNER_MAX 16384
 
-gboolean sv_share_write_owner(const SvPaths *paths, GError **error)
+gboolean sv_share_write_owner(const SvPaths *paths, const char *folder, GError **error)
 {
-    g_autofree char *path = g_build_filename(paths->box_dir, OWNER_FILE, NULL);
+    g_autofree char *path = g_build_filename(folder, OWNER_FILE, NULL);
     g_autofree char *text = g_strdup_printf("%s\n%s\n", paths->sandbox, paths->root);
     return sv_file_write_atomic(path, text, strlen(text), 0600, FALSE, error);
 }
 
-gboolean sv_share_owner(const SvConfig *config, const char *hash, char **root, char **sandbox)
+gboolean sv_share_owner(const char *folder, char **root, char **sandbox)
 {
-    g_autofree char *path = g_build_filename(config->run_dir, ".box", hash, OWNER_FILE, NULL);
+    g_autofree char *path = g_build_filename(folder, OWNER_FILE, NULL);
     g_autofree char *text = NULL;
     if (!sv_file_read(path, OWNER_MAX, &text, NULL, NULL))
         return FALSE;

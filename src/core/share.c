@@ -126,10 +126,12 @@ gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *ima
     g_autofree char *containers = g_build_filename(paths->base_dir, "c", NULL);
 
     return sv_file_mkdirs(boxes, 0700, error) && sv_share_make_dir(paths->box_dir, error) &&
-        sv_share_write_owner(paths, error) && sv_share_make_dir(paths->base_dir, error) &&
-        sv_share_make_dir(containers, error) && sv_share_make_dir(paths->share_dir, error) &&
-        mount_share(paths, error) && sv_file_mkdirs(boots, 0755, error) &&
-        sv_share_make_dir(boots, error) && sv_share_make_dir(paths->boot_dir, error) &&
+        sv_share_write_owner(paths, paths->box_dir, error) &&
+        sv_share_make_dir(paths->base_dir, error) && sv_share_make_dir(containers, error) &&
+        sv_share_make_dir(paths->share_dir, error) && mount_share(paths, error) &&
+        sv_file_mkdirs(boots, 0755, error) && sv_share_make_dir(boots, error) &&
+        sv_share_make_dir(paths->boot_dir, error) &&
+        sv_share_write_owner(paths, paths->boot_dir, error) &&
         bind_boot_file(kernel, paths->boot_kernel, error) &&
         bind_boot_file(image, paths->boot_image, error);
 }
