@@ -17,15 +17,30 @@ static const SvOption options[] = {
     {NULL},
 };
 
+/* The same facts as `state` gives, and how it ended. (transfer full) */
+static JsonNode *facts(const SvRecord *record)
+{
+    JsonNode *node = sv_record_oci_state_node(record, NULL, 0);
+
+    if (record->state == SV_STATE_STOPPED) {
+        g_autofree char *time = sv_time_rfc3339(record->finished_us);
+        JsonObject *object = json_node_get_object(node);
+
+        json_object_set_int_member(object, "exitStatus", record->exit_status);
+        json_object_set_string_member(object, "cause", sv_cause_name(record->cause));
+        json_object_set_string_member(object, "finished", time);
+    }
+    return node;
+}
+
 static char *as_json(const GPtrArray *records)
 {
     g_autoptr(JsonNode) root = json_node_new(JSON_NODE_ARRAY);
     g_autofree char *text = NULL;
     JsonArray *array = json_array_new();
 
-    /* The same facts as `state` gives. */
     for (guint i = 0; i < records->len; i++)
-        json_array_add_element(array, sv_record_oci_state_node(records->pdata[i], NULL, 0));
+        json_array_add_element(array, facts(records->pdata[i]));
     json_node_take_array(root, array);
     text = sv_json_text(root, FALSE);
     return g_strconcat(text, "\n", NULL);
@@ -42,7 +57,7 @@ static char *as_ids(const GPtrArray *records)
 
 /* ---- the table, as runc prints it: columns at least 12 wide, 3 between them */
 
-#define N_COLUMNS 6
+#define N_COLUMNS 7
 typedef struct {
     char *cells[N_COLUMNS];
 } Row;
@@ -79,12 +94,16 @@ static Row *make_row(const SvRecord *record)
     row->cells[3] = sv_printable(record->bundle, 4096);
     row->cells[4] = sv_time_rfc3339(record->created_us);
     row->cells[5] = owner_name(record->owner);
+    row->cells[6] = record->state == SV_STATE_STOPPED
+        ? g_strdup_printf("%d (%s)", record->exit_status, sv_cause_name(record->cause))
+        : g_strdup("");
     return row;
 }
 
 static char *as_table(const GPtrArray *records)
 {
-    static const char *const titles[] = {"ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER"};
+    static const char *const titles[] = {
+        "ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER", "END"};
     g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(row_free);
     GString *text = g_string_new(NULL);
     gsize width[N_COLUMNS];
