@@ -38,6 +38,7 @@ typedef struct {
     char *key; /* root, newline, sandbox */
     char *root, *sandbox, *config, *path;
     gboolean debug;
+    gboolean locked; /* it said so */
     SvMonState state;
     pid_t pid;
     int pidfd, ready_fd; /* -1: none */
@@ -121,8 +122,9 @@ static void on_said_all(Monitor *m)
         return;
     }
     text = sv_printable(g_strchomp(m->said->len > 1 ? m->said->str + 1 : m->said->str), 1024);
-    if (strstr(text, SV_READY_LOCKED))
-        answer(m, NULL); /* another one serves */
+    m->locked = strstr(text, SV_READY_LOCKED) != NULL;
+    if (m->locked)
+        answer(m, NULL); /* another one serves, and its shims ask for the next */
     else
         not_ready(m, *text ? text : "it ended without a word");
 }
@@ -206,7 +208,8 @@ static gboolean on_child_end(gint fd, GIOCondition condition, gpointer user_data
         on_said_all(m);
     }
     remove_source(&m->timer);
-    again = status != 0 && (m->state == SV_MON_READY || (m->deaths > 0 && m->deaths < DEATHS_MAX));
+    again = status != 0 && !m->locked &&
+        (m->state == SV_MON_READY || (m->deaths > 0 && m->deaths < DEATHS_MAX));
     g_info("monitor of sandbox \"%s\" has ended with status %d", m->sandbox, status);
     if (again)
         start_again(m);
@@ -241,6 +244,7 @@ static gboolean monitor_start(Monitor *m, GError **error)
     }
     g_string_truncate(m->said, 0);
     m->state = SV_MON_STARTING;
+    m->locked = FALSE;
     m->started = g_get_monotonic_time();
     m->pid_source = g_unix_fd_add(m->pidfd, G_IO_IN, on_child_end, m);
     m->ready_source = g_unix_fd_add(m->ready_fd, G_IO_IN | G_IO_HUP, on_ready_input, m);
