@@ -19,22 +19,6 @@
 /* ext2 and ext3 are driven by ext4 */
 static const char *const fstypes[] = {"ext4", "xfs", "ext3", "ext2", NULL};
 
-SvBlockMount *sv_block_mount_copy(const SvBlockMount *mount)
-{
-    if (mount == NULL)
-        return NULL;
-    SvBlockMount *copy = g_new0(SvBlockMount, 1);
-    copy->major = mount->major;
-    copy->minor = mount->minor;
-    copy->seq = mount->seq;
-    copy->device = g_strdup(mount->device);
-    copy->target = g_strdup(mount->target);
-    copy->fstype = g_strdup(mount->fstype);
-    copy->options = g_strdup(mount->options);
-    copy->super_options = g_strdup(mount->super_options);
-    return copy;
-}
-
 void sv_block_mount_free(SvBlockMount *mount)
 {
     if (mount == NULL)

@@ -18,7 +18,6 @@ typedef struct {
     char *options; /* of the mount: "ro,nosuid,..." */
     char *super_options; /* of the file system: "rw,data=ordered" */
 } SvBlockMount;
-SvBlockMount *sv_block_mount_copy(const SvBlockMount *mount);
 void sv_block_mount_free(SvBlockMount *mount);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvBlockMount, sv_block_mount_free)
 

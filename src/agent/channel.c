@@ -265,11 +265,6 @@ void sv_channel_send(SvChannel *channel, GBytes *frame)
         g_bytes_unref(frame);
 }
 
-gsize sv_channel_queued(const SvChannel *channel)
-{
-    return channel->queued;
-}
-
 void sv_channel_wait(SvChannel *channel, SvChannelWaiter *waiter)
 {
     if (!waiter->queued) {

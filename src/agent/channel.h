@@ -34,8 +34,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvChannel, sv_channel_free)
 guint64 sv_channel_session(const SvChannel *channel);
 /* Queues a frame (transfer full) at the end; without a session it is dropped. */
 void sv_channel_send(SvChannel *channel, GBytes *frame);
-/* Bytes of frames not yet written. */
-gsize sv_channel_queued(const SvChannel *channel);
 /* Serves @waiter now or as soon as the queue is short, until it has no more. */
 void sv_channel_wait(SvChannel *channel, SvChannelWaiter *waiter);
 void sv_channel_forget_waiter(SvChannel *channel, SvChannelWaiter *waiter);

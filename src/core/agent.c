@@ -176,10 +176,3 @@ void sv_agent_send(SvAgent *agent, GBytes *frame)
 {
     sv_conn_send(agent->conn, frame);
 }
-
-gboolean sv_agent_is_silent(const SvAgent *agent, guint ms)
-{
-    gint64 limit = g_get_monotonic_time() - (gint64)ms * 1000;
-    gint64 oldest = sv_conn_oldest_call(agent->conn);
-    return oldest && oldest < limit && sv_conn_last_input(agent->conn) < oldest;
-}

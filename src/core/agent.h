@@ -38,8 +38,5 @@ void sv_agent_call(SvAgent *agent, const char *method, const ProtobufCMessage *m
     const ProtobufCMessageDescriptor *type, guint timeout_ms, SvCallDone done, gpointer user_data);
 void sv_agent_acknowledge(SvAgent *agent, guint32 stream);
 void sv_agent_send(SvAgent *agent, GBytes *frame); /* takes frame */
-/* TRUE when a call has been without an answer for @ms and nothing at all came since: a stop then
- * does not wait for the guest any more. A guess for deadlines only, never a cause of death. */
-gboolean sv_agent_is_silent(const SvAgent *agent, guint ms);
 
 G_END_DECLS

@@ -26,7 +26,6 @@ typedef struct {
     SvConn *conn;
     guint32 stream;
     const ProtobufCMessageDescriptor *type;
-    gint64 since;
     guint timer;
     SvCallDone done;
     gpointer user_data;
@@ -48,7 +47,6 @@ struct SvConn {
     GHashTable *calls; /* stream -> Call */
     SvSyncScanner *scanner;
     void (*synced)(SvConn *conn, gpointer user_data);
-    gint64 last_input;
 };
 
 static void conn_unref(SvConn *conn)
@@ -197,27 +195,6 @@ gboolean sv_conn_is_closed(const SvConn *conn)
 gsize sv_conn_queued(const SvConn *conn)
 {
     return conn->queued;
-}
-
-gint64 sv_conn_last_input(const SvConn *conn)
-{
-    return conn->last_input;
-}
-
-gint64 sv_conn_oldest_call(const SvConn *conn)
-{
-    GHashTableIter iter;
-    gpointer value;
-    gint64 oldest = 0;
-    if (!conn->calls)
-        return 0;
-    g_hash_table_iter_init(&iter, conn->calls);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const Call *call = value;
-        if (!oldest || call->since < oldest)
-            oldest = call->since;
-    }
-    return oldest;
 }
 
 static void call_finish(
@@ -378,7 +355,6 @@ void sv_conn_call(SvConn *conn, const char *service, const char *method,
     call->stream = conn->next_stream;
     conn->next_stream += 2;
     call->type = type;
-    call->since = g_get_monotonic_time();
     call->done = done;
     call->user_data = user_data;
     g_hash_table_insert(conn->calls, GUINT_TO_POINTER(call->stream), call);
@@ -477,7 +453,6 @@ static gboolean read_some(SvConn *conn, gsize *budget)
         conn_close(conn, peer_gone(0));
         return FALSE;
     }
-    conn->last_input = g_get_monotonic_time();
     if (conn->scanner) {
         g_autofree guint8 *copy = g_memdup2(space, (gsize)n);
         scan(conn, copy, (gsize)n);

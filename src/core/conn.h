@@ -52,9 +52,5 @@ gsize sv_conn_queued(const SvConn *conn); /* bytes not yet written */
  * @synced is called. */
 void sv_conn_expect_sync(
     SvConn *conn, SvSyncScanner *scanner, void (*synced)(SvConn *conn, gpointer user_data));
-/* Monotonic time at which bytes came last; 0: never. */
-gint64 sv_conn_last_input(const SvConn *conn);
-/* Monotonic time of the oldest call that has no answer; 0: none. */
-gint64 sv_conn_oldest_call(const SvConn *conn);
 
 G_END_DECLS

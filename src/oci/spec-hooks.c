@@ -14,11 +14,6 @@ static const char *const kinds[] = {
     [SV_HOOK_POSTSTOP] = "poststop",
 };
 
-const char *sv_hook_kind_name(SvHookKind kind)
-{
-    return sv_enum_name(kinds, G_N_ELEMENTS(kinds), kind);
-}
-
 void sv_spec_hook_free(SvSpecHook *hook)
 {
     if (!hook)

@@ -78,8 +78,6 @@ gboolean sv_spec_mount_is_bind(const SvSpecMount *mount);
 gboolean sv_spec_mount_is_recursive(const SvSpecMount *mount); /* rbind */
 gboolean sv_spec_mount_is_read_only(const SvSpecMount *mount); /* the last of ro, rro, rw, rrw */
 gboolean sv_spec_mount_has_option(const SvSpecMount *mount, const char *option);
-/* "prestart", "createRuntime", ... */
-const char *sv_hook_kind_name(SvHookKind kind);
 /* NULL when there is none of that type. (transfer none) */
 const SvSpecNamespace *sv_spec_namespace(const SvSpec *spec, const char *type);
 /* A process.json (exec --process): checked (args, cwd, types); (transfer full) */
