@@ -198,3 +198,74 @@ calls_waiting() {
     assert_eq "$(cm_status "$ID" "$DIR")" 137
     run -0 rt delete "$ID"
 }
+
+@test "stop goes on when the monitor dies under it: TERM is heard, KILL comes in its time" {
+    local call
+    pod_up
+    member_up a sh -c 'trap "echo term; n=x" TERM; echo up; while [ -z "$n" ]; do sleep 0.1; done; sleep 1; exit 7'
+    rt start "$ID"
+    wait_for 20 grep -q up "$DIR/log"
+    rt stop --time 60 "$ID" >"$T/stop.log" 2>&1 3>&- 4>&- &
+    call=$!
+    wait_for 20 grep -q term "$DIR/log"
+    kill_monitor "$POD"
+    wait "$call" || fail "$(cat "$T/stop.log")"
+    assert_stopped "$ID" 7 exited
+    assert_eq "$(cm_status "$ID" "$DIR")" 7
+    rt delete "$ID"
+    # Who does not heed TERM: the time does not begin anew with each monitor.
+    member_up b sh -c 'trap "echo term" TERM; echo up; while :; do sleep 0.1; done'
+    rt start "$ID"
+    wait_for 20 grep -q up "$DIR/log"
+    STATUS=0
+    local from=${EPOCHREALTIME/./}
+    rt stop --time 6 "$ID" >"$T/stop.log" 2>&1 3>&- 4>&- &
+    call=$!
+    wait_for 20 grep -q term "$DIR/log"
+    kill_monitor "$POD"
+    sleep 2
+    kill_monitor "$POD"
+    wait "$call" || fail "$(cat "$T/stop.log")"
+    MS=$(((${EPOCHREALTIME/./} - from) / 1000))
+    [ "$MS" -ge 6000 ] || fail "killed after $MS ms"
+    within 8000 'stop --time 6 with two dead monitors'
+    assert_stopped "$ID" 137 signalled
+    assert_eq "$(cm_status "$ID" "$DIR")" 137
+    rt delete "$ID"
+    # Its caller dies, the monitor goes on.
+    member_up c sh -c 'trap "" TERM; echo up; while :; do sleep 0.1; done'
+    rt start "$ID"
+    wait_for 20 grep -q up "$DIR/log"
+    timeout -s KILL 1 "${RT[@]}" stop --time 2 "$ID" >"$T/stop.log" 2>&1 3>&- 4>&- || true
+    assert_stopped "$ID" 137 signalled
+    rt delete "$ID"
+}
+
+@test "there are never two monitors of a sandbox" {
+    local i n pid lock monitor
+    monitor=$SV_BUILD/src/monitor/sandvirt-monitor
+    pod_up
+    lock=$ROOT/.sandbox/$POD/lock
+    n=$(rounds 30)
+    for ((i = 0; i < n; i++)); do
+        pid=$(monitor_pid "$POD")
+        try timeout 20 "$monitor" --root "$ROOT" --sandbox "$POD" --config "$CONF"
+        assert_status 3
+        assert_has "$stderr" 'locked by another'
+        assert_eq "$(monitor_pid "$POD")" "$pid"
+        ! flock -n "$lock" true || fail 'the lock is free'
+        # Several want to follow at once.
+        kill -KILL "$pid"
+        "$monitor" --root "$ROOT" --sandbox "$POD" --config "$CONF" --debug >>"$LOG/second" 2>&1 3>&- 4>&- &
+        run -0 rt exec "$POD" true
+        wait_for 20 one_monitor "$POD" || fail "monitors: $(monitor_pid "$POD")"
+        assert_eq "$(lock_holders "$lock")" "$(monitor_pid "$POD")" 'who has the lock'
+    done
+    run -0 rt exec "$POD" true
+}
+one_monitor() { [ "$(monitor_pid "$1" | wc -l)" = 1 ]; }
+lock_holders() { # FILE: processes that have it locked
+    local inode
+    inode=$(stat -c %i "$1")
+    awk -v i=":$inode" '$2 == "FLOCK" && $6 ~ i "$" { print $5 }' /proc/locks | sort -u
+}

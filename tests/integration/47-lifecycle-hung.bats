@@ -122,3 +122,27 @@ teardown() {
     done
     echo "# slowest list: $slow ms" >&3
 }
+
+@test "a pod that stands still in the middle of its create delays no other" {
+    local call monitor
+    mkb "$T/b" sleep 1000
+    new_id still
+    rt create --bundle "$T/b" "$ID" </dev/null >"$T/create.log" 2>&1 3>&- 4>&- &
+    call=$!
+    wait_for 30 grep -q 'start the machine: domain' "$LOG/launcher"
+    monitor=$(monitor_pid "$ID")
+    kill -STOP "$monitor"
+    local still=$ID
+    mkb "$T/o" sleep 1000
+    new_id other
+    quiet timeout 60 "${RT[@]}" run --detach --bundle "$T/o" "$ID" || fail "$(cat "$T/out.log")"
+    run -0 timeout 20 "${RT[@]}" exec "$ID" true
+    run -0 timeout 20 "${RT[@]}" delete --force "$ID"
+    took rt list
+    within 500 list
+    kill -CONT "$monitor"
+    wait "$call" || fail "$(cat "$T/create.log")"
+    assert_eq "$(state_of "$still")" created
+    run -0 rt delete "$still"
+    assert_same_snap
+}

@@ -278,6 +278,19 @@ mkm() {
     member "$1"
 }
 
+# give_disk DIR DEVICE: the bundle gets the host's block device as /dev/data.
+give_disk() {
+    jqe "$1" '.linux.devices += [{path: "/dev/data", type: "b", major: $a, minor: $b}]
+        | .linux.resources.devices += [{allow: true, type: "b", major: $a, minor: $b, access: "rwm"}]' \
+        --argjson a $((0x$(stat -c %t "$2"))) --argjson b $((0x$(stat -c %T "$2")))
+}
+
+# disk_is_free DEVICE: nobody has it open; its first bytes are lost.
+disk_is_free() {
+    # It opens it for itself alone.
+    blkdiscard --offset 0 --length 4096 "$1" 2>/dev/null
+}
+
 # pod_up [NAME]: a sandbox whose own container sleeps; sets and exports POD.
 pod_up() {
     POD=${1:-pod}-${WORK##*.}
@@ -415,7 +428,8 @@ snap() {
         find "$ROOT" "$RUN" -mindepth 1 ! -path "$RUN/.sock" ! -path "$RUN/.sock/launcher*" \
             ! -path "$RUN/.box" ! -path "$RUN/.disk" ! -path "$ROOT/.sandbox" ! -path "$ROOT/.lock" 2>/dev/null | sed 's/^/file /'
         find "$WORK/boot" -mindepth 1 2>/dev/null | sed 's/^/file /'
-        ip -o link | awk -F': ' '{ print "link", $2 }' | grep -E 'sv|tap' || true
+        # Taps have names of their own; other links are somebody else's.
+        ip -o link | awk -F': ' '{ print "link", $2 }' | grep -E ' (sv[0-9a-f]{8}|(vnet|tap)[0-9])' || true
         find /sys/fs/cgroup -type d -path "*${WORK##*.}*" 2>/dev/null | sed 's/^/cgroup /'
         losetup -n -l -O NAME,BACK-FILE | grep -F "$WORK" | sed 's/^/loop /' || true
     } | sort
