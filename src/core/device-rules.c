@@ -67,6 +67,11 @@ guint sv_device_rules_access(JsonArray *rules, gint64 major, gint64 minor)
     return walk(rules, major, minor);
 }
 
+gboolean sv_device_rules_deny(JsonArray *rules, gint64 major, gint64 minor)
+{
+    return rules && json_array_get_length(rules) > 0 && walk(rules, major, minor) == 0;
+}
+
 gboolean sv_device_rules_allow_all(JsonArray *rules)
 {
     return (walk(rules, -1, -1) & SV_ACCESS_WRITE) != 0;

@@ -286,9 +286,15 @@ static gboolean plan_device(SvContainer *container, guint i, GError **error)
      * What is to be a device of the container all the same has another name there. */
     if (sv_device_rules_allow_all(rules) && sv_block_is_node(device->path, major, minor))
         return TRUE;
-    g_autoptr(SvBlockInfo) info = sv_block_probe(major, minor, device->path, what, error);
-    if (!info)
+    g_autoptr(GError) local = NULL;
+    g_autoptr(SvBlockInfo) info = sv_block_probe(major, minor, device->path, what, &local);
+    /* Nothing on the host has the numbers and nobody may open it: a mere name, which the guest has too. */
+    if (!info && sv_error_is(local, SV_ERR_NOT_FOUND) && sv_device_rules_deny(rules, major, minor))
+        return TRUE;
+    if (!info) {
+        g_propagate_error(error, g_steal_pointer(&local));
         return FALSE;
+    }
     SvDiskRecord *disk = disk_new(SV_DISK_DEVICE, info, device->path);
     disk->read_only |= !(sv_device_rules_access(rules, major, minor) & SV_ACCESS_WRITE);
     return add(container, disk, what, error);

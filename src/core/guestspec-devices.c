@@ -4,6 +4,7 @@
  * character devices are the same everywhere. */
 #include <config.h>
 
+#include "core/device-rules.h"
 #include "core/guestspec-private.h"
 #include <string.h>
 
@@ -46,8 +47,17 @@ static JsonObject *device_object(const SvSpecDevice *device, gint64 major, gint6
     return out;
 }
 
+/* A node that nobody may open, with the numbers as they are: the guest's rules say so too. */
+static gboolean is_mere_name(JsonArray *guest_rules, const SvSpecDevice *device)
+{
+    return sv_device_rules_deny(guest_rules, device->major, device->minor);
+}
+
 void sv_guest_build_devices(SvGuestBuild *build, JsonObject *source, JsonObject *target)
 {
+    JsonArray *rules = sv_guest_array(sv_guest_object(source, "resources"), "devices");
+    g_autoptr(JsonArray) guest_rules =
+        rules ? sv_guest_device_rules(rules, build->params->guest_devices) : NULL;
     JsonArray *devices = NULL;
     guint ignored = 0;
 
@@ -61,7 +71,7 @@ void sv_guest_build_devices(SvGuestBuild *build, JsonObject *source, JsonObject 
         if (has_numbers(device) &&
             !sv_guest_device_lookup(build->params->guest_devices, device->type, device->major,
                 device->minor, &major, &minor) &&
-            strcmp(device->type, "b") == 0) {
+            strcmp(device->type, "b") == 0 && !is_mere_name(guest_rules, device)) {
             /* A privileged container lists all of the host's: one line for all. */
             if (ignored++ == 0 && !build->params->check)
                 sv_guest_warn(build->guest->warnings,

@@ -47,6 +47,14 @@ fresh() {
     fresh
     MAJ=7 MIN=9999 DEV=none device /dev/data rwm
     refused 'linux.devices[0]' '7:9999' '/dev/data' 'does not exist'
+    # One that nobody may open is a mere name.
+    jqe "$T/b" '.linux.resources.devices = [{allow: false, access: "rwm"}] | .process.args = ["sh", "-c",
+        "stat -c %t:%T /dev/data; head -c 1 /dev/data"]'
+    new_id name
+    run rt run --bundle "$T/b" "$ID"
+    assert_status 1
+    assert_has "$output" 7:270f
+    assert_has "$output" 'peration not permitted'
     fresh
     DEV=$(losetup -f) MAJ=7
     MIN=${DEV#/dev/loop}
