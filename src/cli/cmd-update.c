@@ -12,8 +12,8 @@
 typedef struct {
     const char *resources;
     const char *memory, *reservation, *swap;
-    const char *period, *quota, *shares, *burst, *pids, *weight, *cpus, *mems;
-    const char *ignored;
+    const char *period, *quota, *shares, *burst, *idle, *pids, *weight, *cpus, *mems;
+    const char *ignored, *cache_schema, *bandwidth_schema;
     GPtrArray *device_add, *device_remove;
 } Options;
 #define FIELD(name) G_STRUCT_OFFSET(Options, name)
@@ -27,6 +27,7 @@ static const SvOption options[] = {
     {"cpu-quota", 0, SV_OPT_STRING, FIELD(quota), "USEC", "CPU time in a period"},
     {"cpu-share", 0, SV_OPT_STRING, FIELD(shares), "N", "CPU weight"},
     {"cpu-burst", 0, SV_OPT_STRING, FIELD(burst), "USEC", "CPU burst"},
+    {"cpu-idle", 0, SV_OPT_STRING, FIELD(idle), "0|1", "run only when nothing else does"},
     {"cpuset-cpus", 0, SV_OPT_STRING, FIELD(cpus), "LIST", "CPUs to use"},
     {"cpuset-mems", 0, SV_OPT_STRING, FIELD(mems), "LIST", "memory nodes to use"},
     {"pids-limit", 0, SV_OPT_STRING, FIELD(pids), "N", "most processes"},
@@ -37,6 +38,8 @@ static const SvOption options[] = {
     {"kernel-memory-tcp", 0, SV_OPT_STRING, FIELD(ignored), "BYTES", NULL},
     {"cpu-rt-period", 0, SV_OPT_STRING, FIELD(ignored), "USEC", NULL},
     {"cpu-rt-runtime", 0, SV_OPT_STRING, FIELD(ignored), "USEC", NULL},
+    {"l3-cache-schema", 0, SV_OPT_STRING, FIELD(cache_schema), "SCHEMA", NULL},
+    {"mem-bw-schema", 0, SV_OPT_STRING, FIELD(bandwidth_schema), "SCHEMA", NULL},
     {NULL},
 };
 
@@ -54,6 +57,7 @@ static const struct {
     {"cpu-quota", FIELD(quota), "cpu", "quota", FALSE, FALSE},
     {"cpu-share", FIELD(shares), "cpu", "shares", FALSE, FALSE},
     {"cpu-burst", FIELD(burst), "cpu", "burst", FALSE, FALSE},
+    {"cpu-idle", FIELD(idle), "cpu", "idle", FALSE, FALSE},
     {"cpuset-cpus", FIELD(cpus), "cpu", "cpus", TRUE, FALSE},
     {"cpuset-mems", FIELD(mems), "cpu", "mems", TRUE, FALSE},
     {"pids-limit", FIELD(pids), "pids", "limit", FALSE, FALSE},
@@ -137,6 +141,9 @@ static int cmd_update(SvCli *cli, gconstpointer values, char **args, GError **er
 
     if (!sv_target_load(&target, cli, args[0], "update", error))
         return -1;
+    if (opts->cache_schema || opts->bandwidth_schema)
+        g_warning("update: the machine has no resctrl: --l3-cache-schema and --mem-bw-schema are "
+                  "ignored");
     resources = make_resources(opts, error);
     if (!resources || !sv_target_connect(&target, cli, error))
         return -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Update: new limits of a live container. The machine grows first, then the guest's cgroup is written; what
  * the guest refuses changes nothing. */
+#include "core/disks.h"
 #include "core/guestspec.h"
 #include "core/sandbox-priv.h"
 
@@ -56,9 +57,12 @@ static void on_grown(const GError *ignored, gpointer user_data)
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *text = NULL;
-    if (sv_container_find_for(sandbox, update->id, "update", &error))
-        text =
-            sv_guest_resources(update->resources, sandbox->record->vcpus, NULL, warnings, &error);
+    SvContainer *container = sv_container_find_for(sandbox, update->id, "update", &error);
+    if (container) {
+        g_autoptr(GHashTable) numbers = sv_disks_numbers(container);
+        text = sv_guest_resources(
+            update->resources, sandbox->record->vcpus, numbers, warnings, &error);
+    }
     for (guint i = 0; i < warnings->len; i++)
         g_warning("container %s: %s", update->id, (char *)warnings->pdata[i]);
     if (!text) {

@@ -94,6 +94,21 @@ between() {
         $'88\n60000 100000\n2000'
 }
 
+@test "update: the options that runc has besides" {
+    run -0 rt update --memory 600m --memory-swap 700m --cpu-quota 30000 --cpu-period 50000 --cpu-burst 3000 \
+        --cpuset-mems 0 --blkio-weight 100 --cpu-rt-period 1000000 --cpu-rt-runtime 0 --kernel-memory 100m \
+        --kernel-memory-tcp 100m --l3-cache-schema L3:0=1 --mem-bw-schema MB:0=1 "$POD"
+    assert_has "$output" 'l3-cache-schema'
+    assert_has "$output" 'blockIO'
+    assert_eq "$(rt exec "$POD" cat $CGROUP/memory.swap.max $CGROUP/cpu.max.burst)" "$((100 * MIB))"$'\n3000'
+    rt update --memory-swap -1 "$POD"
+    assert_eq "$(rt exec "$POD" cat $CGROUP/memory.swap.max)" max
+    rt update --cpu-idle 1 "$POD"
+    assert_eq "$(rt exec "$POD" cat $CGROUP/cpu.idle)" 1
+    rt update --cpu-idle 0 --cpu-share 1024 "$POD"
+    assert_eq "$(rt exec "$POD" cat $CGROUP/cpu.idle $CGROUP/cpu.weight)" $'0\n39'
+}
+
 @test "update: what is refused changes nothing" {
     local now
     now=$(rt exec "$POD" sh -c "cd $CGROUP; cat memory.max cpu.max pids.max cpu.weight")
@@ -146,9 +161,13 @@ between() {
     run rt events --stats "$POD"
     assert_status 0
     assert_eq "$(jq -r '[.type, .id] | join(" ")' <<<"$output")" "stats $POD"
-    for path in data.cpu.usage.total data.cpu.throttling.periods data.memory.usage.usage \
-        data.memory.usage.limit data.memory.swap.usage data.memory.raw.anon data.pids.current data.pids.limit; do
+    for path in data.cpu.usage.{total,kernel,user} data.cpu.throttling.{periods,throttledPeriods,throttledTime} \
+        data.memory.{usage,swap}.{limit,usage,max,failcnt} data.memory.cache data.memory.raw.anon \
+        data.pids.{current,limit}; do
         [ "$(jq ".$path | type" <<<"$output")" = '"number"' ] || fail "no number at $path"
+    done
+    for path in data.blkio.{ioServiceBytesRecursive,ioServicedRecursive}; do
+        [ "$(jq ".$path | type" <<<"$output")" = '"array"' ] || fail "no array at $path"
     done
     jq -e '.data.memory.usage.usage > 0 and .data.pids.current >= 1' <<<"$output"
     try rt events --interval x "$POD"
@@ -178,17 +197,27 @@ between() {
     done
 }
 
-@test "the clock is right after a suspend and a resume" {
+# The guest's clock is at most so many milliseconds off.
+assert_clock() {
+    local before guest after
+    before=$(date +%s%3N)
+    guest=$(rt exec "$POD" /bin/payload now)
+    after=$(date +%s%3N)
+    between "$guest" $((before - $1)) $((after + $1))
+}
+
+@test "the clock is right, after a suspend and a resume too" {
     local domain
+    assert_clock 50
     domain=$(domain_of "$POD")
     $VIRSH suspend "$domain"
     wait_state "$POD" paused
     sleep 3
     $VIRSH resume "$domain"
     wait_state "$POD" running
-    local before guest after
-    before=$(date +%s%3N)
-    guest=$(rt exec "$POD" /bin/payload now)
-    after=$(date +%s%3N)
-    between "$guest" $((before - 1000)) $((after + 1000))
+    assert_clock 1000
+}
+
+@test "random numbers come from the host's device" {
+    assert_eq "$(rt exec "$POD" cat /sys/class/misc/hw_random/rng_current)" virtio_rng.0
 }
