@@ -12,12 +12,18 @@ teardown_file() { suite_end; }
 setup() { test_begin; }
 teardown() { test_end; }
 
-# with FILTER ARG...: runs ARG... as a member of the pod, whose config.json FILTER has edited.
+# with FILTER [JQ-OPTION... --] ARG...: runs ARG... as a member of the pod, whose config.json FILTER has edited.
 with() {
-    local dir=$T/with.$RANDOM$RANDOM filter=$1
+    local dir=$T/with.$RANDOM$RANDOM filter=$1 options=()
     shift
+    while [[ $1 == --* ]]; do
+        [ "$1" != -- ] || break
+        options+=("${@:1:3}")
+        shift 3
+    done
+    [ "$1" != -- ] || shift
     mkm "$dir" "$@"
-    jqe "$dir" "$filter"
+    jqe "$dir" "$filter" "${options[@]}"
     new_id "w$RANDOM"
     try rt run --bundle "$dir" "$ID"
 }
@@ -71,6 +77,23 @@ with() {
     wait_for 10 test ! -d "/proc/$pid"
 }
 
+@test "many execs at once: each has its own input, output and status" {
+    local i n pids=() status
+    n=$(rounds 64)
+    for ((i = 1; i <= n; i++)); do
+        echo "input $i" | rt exec "$POD" sh -c "cat; echo error $i >&2; exit $i" >"$T/$i.out" 2>"$T/$i.err" 3>&- &
+        pids+=($!)
+    done
+    for ((i = 1; i <= n; i++)); do
+        status=0
+        wait "${pids[i - 1]}" || status=$?
+        assert_eq "$status" "$i" status
+        assert_eq "$(cat "$T/$i.out" "$T/$i.err")" "input $i"$'\n'"error $i"
+    done
+    run -0 rt ps --format json "$POD"
+    assert_eq "$(jq length <<<"$output")" 1 'processes left'
+}
+
 @test "A40: sysctls with dots and slashes, of the container and of the machine" {
     with '.linux.sysctl = {"net.ipv4.ip_forward": "1", "kernel.shmmax": "12345678", "fs/mqueue/queues_max": "77",
         "vm.max_map_count": "70000"}' \
@@ -88,6 +111,8 @@ with() {
         sh -c 'id -u; echo $(cat /proc/self/uid_map); touch /tmp/owned; stat -c %u /tmp/owned'
     assert_status 0
     assert_eq "$output" $'0\n0 100000 1000\n0'
+    # Which file that was: of the first of the folders.
+    assert_eq "$(stat -c %u "$T"/with.*/rootfs/tmp/owned)" 100000
     with '.linux.namespaces += [{type: "user"}]' true
     assert_refused uidMappings
     with '.linux.namespaces += [{type: "user", path: "/proc/self/ns/user"}]' true
@@ -136,5 +161,46 @@ with() {
     assert_status 0
     for field in process.apparmorProfile process.scheduler linux.intelRdt linux.resources.blockIO; do
         assert_eq "$(jq -r 'select(.level == "warning").msg' "$T/log.json" | grep -c "config.json: $field: ")" 1 "$field"
+    done
+}
+
+# ---------------------------------------------------------------- features: what it says is so
+
+features() { rt features | jq -c "$1"; }
+
+@test "features: every mount option is taken" {
+    mkdir "$T/v"
+    local n
+    n=$(features '.mountOptions | length')
+    [ "$n" -gt 30 ]
+    with '.mounts += ($options | to_entries | map({destination: "/m/\(.key)", type: "bind", source: $v,
+            options: ["rbind", .value]}) | map(if .options[1] == "tmpcopyup"
+            then .type = "tmpfs" | .source = "tmpfs" | .options = ["tmpcopyup"] else . end))' \
+        --argjson options "$(features .mountOptions)" --arg v "$T/v" -- sh -c 'grep -c " /m/" /proc/self/mountinfo'
+    assert_status 0
+    assert_eq "$output" "$n"
+    assert_eq "$stderr" ''
+}
+
+@test "features: every namespace, capability, hook, action of seccomp" {
+    with '.process.capabilities |= map_values($f.linux.capabilities)
+        | .linux.namespaces = ($f.linux.namespaces | map({type: .}))
+        | .linux.uidMappings = [{containerID: 0, hostID: 0, size: 2000}] | .linux.gidMappings = .linux.uidMappings
+        | .hooks = ($f.hooks | map({key: ., value: [{path: "/bin/true"}]}) | from_entries)
+        | .linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", architectures: $f.linux.seccomp.archs,
+            syscalls: ([$f.linux.seccomp.actions, ["acct", "swapon", "swapoff", "reboot", "sysfs", "uselib", "vhangup", "ustat"]]
+                | transpose | map({names: [.[1]], action: .[0]})
+                + ($f.linux.seccomp.operators | map({names: ["lookup_dcookie"], action: "SCMP_ACT_ERRNO",
+                    args: [{index: 0, value: 1, valueTwo: 2, op: .}]})))}' \
+        --argjson f "$(rt features)" -- \
+        sh -c 'awk "/CapBnd/ { print \$2 }" /proc/self/status; cat /proc/sys/kernel/cap_last_cap; readlink /proc/self/ns/*'
+    assert_status 0
+    assert_eq "$((0x${lines[0]}))" $(((1 << (lines[1] + 1)) - 1)) capabilities
+    local got=$output type
+    with '.linux.namespaces |= map(select(.type == "network" or .type == "mount"))' sh -c 'readlink /proc/self/ns/*'
+    assert_status 0
+    for type in cgroup ipc pid user uts; do
+        [[ $(features .linux.namespaces) == *"\"$type\""* ]] || fail "$type is not there"
+        [ "$(grep "^$type:" <<<"$got")" != "$(grep "^$type:" <<<"$output")" ] || fail "no $type namespace of its own"
     done
 }

@@ -94,6 +94,10 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(1); time.sleep(
     around 33 99 exec --tty "$POD" sh -c 'stty size; tty; exit 6'
     assert_status 6
     assert_has "$output" $'33 99\n/dev/pts/'
+    around 33 99 exec -t "$POD" sh -c 'trap "stty size; exit 7" WINCH; echo up; while :; do sleep 0.05; done' \
+        -- wait=up size=50x200
+    assert_status 7
+    assert_has "$output" '50 200'
     around 20 20 exec -t "$POD" sh -- wait='#' 'send=exit 3\n'
     assert_status 3
     run "${RT[@]}" exec -t "$POD" sh -c 'exit 4' <<<'input that nobody reads'
