@@ -110,7 +110,7 @@ static void run_crun(Create *create)
         .want_pid = TRUE};
     GError *error = NULL;
 
-    sv_stdio_child_fds(create->stdio, call.stdio);
+    sv_stdio_child_fds(create->stdio, &call);
     container->creating = sv_crun_start(create->call->agent, &call, on_created, create, &error);
     sv_stdio_close_child(create->stdio);
     if (!container->creating)
@@ -233,7 +233,8 @@ static gboolean prepare(Create *create, GError **error)
         return FALSE;
     create->stdio = sv_stdio_new(container->dir, request->handle, request->terminal, request->stdin,
         request->rows, request->cols, error);
-    return create->stdio != NULL;
+    return create->stdio &&
+        sv_stdio_add(create->stdio, request->descriptors, request->n_descriptors, error);
 }
 
 void sv_container_create(SvCall *call)

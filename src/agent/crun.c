@@ -116,10 +116,17 @@ SvCrun *sv_crun_start(
         crun->pid_path = g_strdup_printf("%s/pid-%s", call->dir, call->tag);
         sv_command_add_args(cmd, "--pid-file", crun->pid_path, NULL);
     }
+    if (call->n_more_fds > 0) {
+        g_autofree char *count = g_strdup_printf("%u", call->n_more_fds);
+
+        sv_command_add_args(cmd, "--preserve-fds", count, NULL);
+    }
     sv_command_add_arg(cmd, call->id);
     sv_command_set_env(cmd, "PATH", PATH_ENV);
     for (int i = 0; i < 3; i++)
         sv_command_map_fd(cmd, call->stdio[i], i);
+    for (guint i = 0; i < call->n_more_fds; i++)
+        sv_command_map_fd(cmd, call->more_fds[i], 3 + (int)i);
     crun->began_us = g_get_monotonic_time();
     if (!sv_command_spawn(cmd, &pid, &crun->pidfd, error)) {
         crun_free(crun);

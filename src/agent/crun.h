@@ -25,6 +25,8 @@ typedef struct {
     const char *tag; /* distinguishes calls in the same @dir */
     gboolean want_pid; /* passes --pid-file */
     int stdio[3]; /* -1: /dev/null; not consumed */
+    const int *more_fds; /* those from 3 on, which the process gets too; not consumed */
+    guint n_more_fds;
 } SvCrunCall;
 
 SvCrun *sv_crun_start(SvAgent *agent, const SvCrunCall *call, SvCrunDone done, gpointer user_data,

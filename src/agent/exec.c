@@ -74,7 +74,7 @@ static gboolean run_crun(Exec *exec, const char *tag, GError **error)
         .want_pid = TRUE};
     SvCrun *crun;
 
-    sv_stdio_child_fds(exec->stdio, call.stdio);
+    sv_stdio_child_fds(exec->stdio, &call);
     crun = sv_crun_start(container->agent, &call, on_executed, exec, error);
     sv_stdio_close_child(exec->stdio);
     if (!crun)
@@ -102,7 +102,9 @@ static gboolean start(Exec *exec, const Sandvirt__V1__ExecRequest *request, GErr
         return FALSE;
     exec->stdio = sv_stdio_new(container->dir, request->handle, request->terminal, request->stdin,
         request->rows, request->cols, error);
-    return exec->stdio && run_crun(exec, tag, error);
+    return exec->stdio &&
+        sv_stdio_add(exec->stdio, request->descriptors, request->n_descriptors, error) &&
+        run_crun(exec, tag, error);
 }
 
 void sv_container_exec(SvCall *call)

@@ -18,6 +18,7 @@
 struct SvForward {
     SvAgent *agent; /* not owned */
     guint32 handle;
+    guint32 owner; /* handle of the process whose descriptor it is; 0: a connection */
     SvCall *call; /* while it connects */
     int fd; /* while it connects */
     guint source; /* while it connects */
@@ -63,7 +64,12 @@ static void check_end(SvForward *forward)
 
 static void on_output(SvOutput *output, gpointer user_data)
 {
-    check_end(user_data);
+    SvForward *forward = user_data;
+    SvProcess *owner = forward->owner ? sv_process_lookup(forward->agent, forward->owner) : NULL;
+
+    check_end(forward);
+    if (owner)
+        sv_process_check_exit(owner);
 }
 
 static void on_input_closed(gpointer user_data)
@@ -83,23 +89,32 @@ static void fail(SvForward *forward, int errsv)
     sv_call_fail(call, error);
 }
 
-static void begin(SvForward *forward)
+/* The socket's two directions become streams. */
+static gboolean open_streams(SvForward *forward)
 {
     SvChannel *channel = forward->agent->channel;
     int other = fcntl(forward->fd, F_DUPFD_CLOEXEC, 3);
-    int on = 1;
 
-    if (other < 0) {
-        fail(forward, errno);
-        return;
-    }
-    setsockopt(forward->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (other < 0)
+        return FALSE;
     forward->in = sv_input_new(channel, forward->handle, other, FALSE);
     forward->in->socket = TRUE;
     forward->in->closed = on_input_closed;
     forward->in->user_data = forward;
     forward->out = sv_output_new(
         channel, forward->handle, SV_STREAM_STDOUT, sv_fd_steal(&forward->fd), on_output, forward);
+    return TRUE;
+}
+
+static void begin(SvForward *forward)
+{
+    int on = 1;
+
+    setsockopt(forward->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (!open_streams(forward)) {
+        fail(forward, errno);
+        return;
+    }
     sv_call_reply(g_steal_pointer(&forward->call), NULL);
     sv_input_start(forward->in);
     sv_output_start(forward->out, TRUE);
@@ -119,6 +134,19 @@ static gboolean on_connected(gint fd, GIOCondition condition, gpointer user_data
     else
         begin(forward);
     return G_SOURCE_REMOVE;
+}
+
+static SvForward *forward_new(SvAgent *agent, guint32 handle)
+{
+    SvForward *forward = g_new0(SvForward, 1);
+
+    if (!agent->forwards)
+        agent->forwards = g_hash_table_new_full(NULL, NULL, NULL, forward_free);
+    forward->agent = agent;
+    forward->handle = handle;
+    forward->fd = -1;
+    g_hash_table_insert(agent->forwards, GUINT_TO_POINTER(handle), forward);
+    return forward;
 }
 
 static int connect_local(SvForward *forward, gboolean ipv6, guint16 port)
@@ -162,13 +190,8 @@ void sv_forward_connect(SvCall *call)
         sv_call_fail(call, error);
         return;
     }
-    if (!agent->forwards)
-        agent->forwards = g_hash_table_new_full(NULL, NULL, NULL, forward_free);
-    SvForward *forward = g_new0(SvForward, 1);
-    forward->agent = agent;
-    forward->handle = request->handle;
+    SvForward *forward = forward_new(agent, request->handle);
     forward->call = call;
-    g_hash_table_insert(agent->forwards, GUINT_TO_POINTER(forward->handle), forward);
     int errsv = connect_local(forward, request->ipv6, (guint16)request->port);
     if (errsv == 0)
         begin(forward);
@@ -176,6 +199,65 @@ void sv_forward_connect(SvCall *call)
         forward->source = g_unix_fd_add(forward->fd, G_IO_OUT, on_connected, forward);
     else
         fail(forward, errsv);
+}
+
+/* ---- descriptors of a process */
+
+static SvForward *find_descriptor(const SvProcess *process, guint index)
+{
+    guint32 handle = sv_descriptor_handle(process->handle, index);
+
+    return process->agent->forwards
+        ? g_hash_table_lookup(process->agent->forwards, GUINT_TO_POINTER(handle))
+        : NULL;
+}
+
+void sv_forward_adopt(SvProcess *process, guint index, int fd)
+{
+    SvForward *forward = forward_new(process->agent, sv_descriptor_handle(process->handle, index));
+
+    forward->owner = process->handle;
+    forward->fd = fd;
+    if (!open_streams(forward)) {
+        g_warning("ignoring: descriptor %u: %s", 3 + index, g_strerror(errno));
+        drop(forward);
+        return;
+    }
+    sv_input_start(forward->in);
+    sv_output_start(forward->out, TRUE);
+}
+
+void sv_forward_process_ended(SvProcess *process)
+{
+    for (guint i = 0; i < process->n_descriptors; i++) {
+        SvForward *forward = find_descriptor(process, i);
+
+        if (!forward)
+            continue;
+        sv_input_end(forward->in);
+        sv_output_end(forward->out);
+    }
+}
+
+void sv_forward_process_discard(SvProcess *process)
+{
+    for (guint i = 0; i < process->n_descriptors; i++) {
+        SvForward *forward = find_descriptor(process, i);
+
+        if (forward)
+            sv_output_break(forward->out);
+    }
+}
+
+gboolean sv_forward_process_is_done(const SvProcess *process)
+{
+    for (guint i = 0; i < process->n_descriptors; i++) {
+        const SvForward *forward = find_descriptor(process, i);
+
+        if (forward && !sv_output_done(forward->out))
+            return FALSE;
+    }
+    return TRUE;
 }
 
 /* ---- frames */

@@ -2,6 +2,7 @@
 #include "agent/process.h"
 #include "agent/container.h"
 #include "agent/event.h"
+#include "agent/forward.h"
 #include "base/fd.h"
 #include "base/process.h"
 #include "rpc/message.h"
@@ -120,6 +121,7 @@ static void on_reaped(pid_t pid, int status, gint64 time_ns, gpointer user_data)
     for (int i = 0; i < 2; i++)
         if (process->out[i])
             sv_output_end(process->out[i]);
+    sv_forward_process_ended(process);
     sv_process_check_exit(process);
 }
 
@@ -212,6 +214,7 @@ void sv_process_discard(SvProcess *process)
     for (int i = 0; i < 2; i++)
         if (process->out[i])
             sv_output_break(process->out[i]);
+    sv_forward_process_discard(process);
 }
 
 void sv_process_check_exit(SvProcess *process)
@@ -222,6 +225,8 @@ void sv_process_check_exit(SvProcess *process)
     for (int i = 0; i < 2; i++)
         if (process->out[i] && !sv_output_done(process->out[i]))
             return;
+    if (!sv_forward_process_is_done(process))
+        return;
     process->exit_sent = TRUE;
     sv_event_exit(process);
 }

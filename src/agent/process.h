@@ -32,6 +32,7 @@ typedef struct {
     SvOutput *out[2]; /* stdout (or the terminal), stderr; NULL: none */
     SvInput *in;
     int tty; /* a terminal's master, for its size; -1 */
+    guint n_descriptors; /* beside the three: agent/forward.h */
 
     gboolean exit_sent; /* in this session */
     gboolean exit_acked;

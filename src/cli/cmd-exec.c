@@ -30,7 +30,7 @@ static const SvOption options[] = {
     {"console-socket", 0, SV_OPT_STRING, FIELD(console_socket), "PATH",
         "unix socket that receives the terminal"},
     {"preserve-fds", 0, SV_OPT_INT, FIELD(preserve_fds), "N",
-        "taken; descriptors do not reach into a machine"},
+        "further descriptors of the caller that it gets, as streams"},
     {"pidfd-socket", 0, SV_OPT_STRING, FIELD(pidfd_socket), "PATH", NULL},
     {"cgroup", 0, SV_OPT_STRING, FIELD(ignored), "PATH", NULL},
     {"no-subreaper", 0, SV_OPT_FLAG, FIELD(ignored_flag), NULL, NULL},
@@ -152,7 +152,9 @@ static int exec_in(Exec *exec, SvCli *cli, const Options *opts, char **args, GEr
     exec->args.console_socket = exec->args.terminal ? console : NULL;
     exec->own_terminal = exec->args.terminal && !console;
     exec->stdin_null = !exec->args.console_socket && sv_stdin_is_null();
-    if (!check_console(opts, exec->args.terminal, error) || !run(exec, cli, opts, process, error))
+    if (!check_console(opts, exec->args.terminal, error) ||
+        !sv_preserve_fds_check(opts->preserve_fds, &exec->args.preserve_fds, error) ||
+        !run(exec, cli, opts, process, error))
         return -1;
     if (opts->detach)
         return 0;

@@ -157,7 +157,7 @@ static gboolean register_container(SvCreated *created, const SvCli *cli,
     request.version = (char *)PACKAGE_VERSION;
     request.console_socket = (char *)(options->console_socket ? options->console_socket : "");
     request.pid_file = (char *)(options->pid_file ? options->pid_file : "");
-    request.preserve_fds = (guint32)CLAMP(options->preserve_fds, 0, G_MAXINT);
+    request.preserve_fds = (guint32)options->preserve_fds;
     response = (Sandvirt__V1__RegisterResponse *)sv_client_call(target->fd, &target->stream,
         "Register", &request.base, &sandvirt__v1__register_response__descriptor,
         sv_target_stop_ms(target), error); /* of the sandbox's former machine, perhaps */
@@ -244,7 +244,8 @@ gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, g
     created->spec = bundle ? sv_spec_load(bundle, error) : NULL;
     if (!created->spec || !check_rootfs(created->spec, error) ||
         !check_console(created->spec, console, foreground, error) ||
-        !check_fields(created->spec, error) || !sv_cli_check_pid_file(options->pid_file, error))
+        !check_fields(created->spec, error) || !sv_cli_check_pid_file(options->pid_file, error) ||
+        !sv_preserve_fds_check(options->preserve_fds, &args.preserve_fds, error))
         return FALSE;
     if (!find_netns(created->spec, &args, error) ||
         !find_sandbox(&created->target, cli, created->spec, id, error) ||

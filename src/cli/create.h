@@ -30,7 +30,7 @@ typedef struct {
         {"no-subreaper", 0, SV_OPT_FLAG, G_STRUCT_OFFSET(type, field.no_subreaper), NULL, NULL},   \
     {                                                                                              \
         "preserve-fds", 0, SV_OPT_INT, G_STRUCT_OFFSET(type, field.preserve_fds), "N",             \
-            "taken; descriptors do not reach into a machine"                                       \
+            "further descriptors of the caller that it gets, as streams"                           \
     }
 
 typedef struct {

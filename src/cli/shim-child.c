@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "cli/siblings.h"
 #include "core/shim-start.h"
+#include "rpc/frame.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,6 +31,27 @@ gboolean sv_stdin_is_null(void)
     struct stat st;
 
     return fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+gboolean sv_preserve_fds_check(gint64 n, guint *count, GError **error)
+{
+    if (n < 0 || n > SV_DESCRIPTORS_MAX) {
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID,
+            "--preserve-fds: %" G_GINT64_FORMAT " is not within 0 to %d", n, SV_DESCRIPTORS_MAX);
+        return FALSE;
+    }
+    for (int fd = STDERR_FILENO + 1; fd <= STDERR_FILENO + n; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+
+        /* Those that we opened ourselves are closed by exec. */
+        if (flags >= 0 && !(flags & FD_CLOEXEC))
+            continue;
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID,
+            "--preserve-fds: descriptor %d of the caller is not open", fd);
+        return FALSE;
+    }
+    *count = (guint)n;
+    return TRUE;
 }
 
 static void add(SvCommand *cmd, const char *name, const char *value)
@@ -77,6 +99,8 @@ static void add_args(SvCommand *cmd, const SvCli *cli, const SvPaths *paths, con
         add_number(cmd, "rows", args->rows);
         add_number(cmd, "cols", args->cols);
     }
+    if (args->preserve_fds > 0)
+        add_number(cmd, "descriptors", args->preserve_fds);
     if (args->console_socket)
         add(cmd, "console-socket", args->console_socket);
     else if (sv_stdin_is_null())
@@ -169,6 +193,8 @@ gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths
         sv_command_map_fd(cmd, fd, fd);
     sv_command_map_fd(cmd, theirs, SV_SHIM_CALLER_FD);
     sv_command_map_fd(cmd, dir, SV_SHIM_SOCK_FD);
+    for (guint i = 0; i < args->preserve_fds; i++)
+        sv_command_map_fd(cmd, STDERR_FILENO + 1 + (int)i, SV_SHIM_FIRST_DESCRIPTOR + (int)i);
     sv_command_set_clone_flags(
         cmd, CLONE_NEWPID | CLONE_NEWNS | (args->new_netns ? CLONE_NEWNET : 0));
     sv_command_set_netns(cmd, args->netns_fd);

@@ -29,6 +29,7 @@ typedef struct {
     const char *console_socket; /* nullable */
     int netns_fd; /* -1: the caller's */
     gboolean new_netns;
+    guint preserve_fds; /* of the caller's, from 3 on */
 } SvShimArgs;
 
 /* Starts it with the caller's 0, 1 and 2 and waits until it holds them and its terminal. */
@@ -40,6 +41,8 @@ gboolean sv_shim_child_release(SvShimChild *child, gboolean may_have_ended, GErr
     G_GNUC_WARN_UNUSED_RESULT;
 /* It has ended before its time: its own last word, if it said one, takes the place of *@error. */
 void sv_shim_child_explain(SvShimChild *child, GError **error);
+/* The value of --preserve-fds; FALSE: too many, or one is not open. */
+gboolean sv_preserve_fds_check(gint64 n, guint *count, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Whether the caller's stdin is /dev/null. */
 gboolean sv_stdin_is_null(void);
 

@@ -373,6 +373,8 @@ static gboolean create_in_guest(gpointer user_data)
     message.cols = init->cols;
     message.stdin = !container->no_stdin;
     message.share_dir = share_dir;
+    message.descriptors = init->descriptors;
+    message.n_descriptors = init->n_descriptors;
 
     g_autofree Sandvirt__V1__Sysctl *items = g_new0(Sandvirt__V1__Sysctl, sysctls->len);
     g_autofree Sandvirt__V1__Sysctl **refs = g_new0(Sandvirt__V1__Sysctl *, sysctls->len);

@@ -157,6 +157,8 @@ static gboolean exec_in_guest(gpointer user_data)
     message.rows = process->rows;
     message.cols = process->cols;
     message.stdin = !process->no_stdin;
+    message.descriptors = process->descriptors;
+    message.n_descriptors = process->n_descriptors;
     process->in_guest = TRUE;
     sv_agent_call(sandbox->agent, "Exec", &message.base, &sandvirt__v1__exec_response__descriptor,
         sandbox->config->agent_ms, on_exec, exec);

@@ -46,6 +46,8 @@ void sv_process_free(SvProcess *process)
     }
     sv_fd_close(process->shim_pidfd);
     sv_conn_free(process->shim);
+    g_free(process->descriptors);
+    g_free(process->descriptor_offsets);
     g_free(process->process_json);
     g_free(process);
 }
@@ -61,6 +63,10 @@ void sv_process_discard_output(SvProcess *process)
         sv_agent_send(agent,
             sv_message_ack(
                 process->handle, (guint8)(stream | SV_FLAG_BROKEN), process->offsets[stream]));
+    for (guint i = 0; i < process->n_descriptors; i++)
+        sv_agent_send(agent,
+            sv_message_ack(sv_descriptor_handle(process->handle, i),
+                SV_STREAM_STDOUT | SV_FLAG_BROKEN, process->descriptor_offsets[i]));
 }
 
 static void shim_gone(SvProcess *process)
@@ -151,12 +157,27 @@ static gboolean check_attach(
         g_set_error(error, SV_CORE_ERROR, SV_ERR_NOT_FOUND, "no such process in this sandbox");
         return FALSE;
     }
+    if (request->n_descriptors > SV_DESCRIPTORS_MAX ||
+        (request->n_descriptors > 0 && process->handle >= SV_DESCRIPTOR_OWNERS)) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_LIMIT, "too many descriptors, or processes");
+        return FALSE;
+    }
     sv_unix_peer(sv_conn_fd(conn), &pid, NULL, NULL);
     if (process->shim_pid && pid != process->shim_pid) {
         g_set_error(error, SV_CORE_ERROR, SV_ERR_PERMISSION, "not the shim of this process");
         return FALSE;
     }
     return TRUE;
+}
+
+static void set_descriptors(SvProcess *process, const Sandvirt__V1__AttachRequest *request)
+{
+    g_free(process->descriptors);
+    g_free(process->descriptor_offsets);
+    process->n_descriptors = (guint)request->n_descriptors;
+    process->descriptors =
+        g_memdup2(request->descriptors, request->n_descriptors * sizeof *request->descriptors);
+    process->descriptor_offsets = g_new0(guint64, request->n_descriptors);
 }
 
 gboolean sv_shim_attach(SvSandbox *sandbox, SvConn *conn, guint32 stream,
@@ -173,6 +194,7 @@ gboolean sv_shim_attach(SvSandbox *sandbox, SvConn *conn, guint32 stream,
     process->offsets[SV_STREAM_STDOUT] = request->stdout_offset;
     process->offsets[SV_STREAM_STDERR] = request->stderr_offset;
     process->has_root = request->has_rootfs;
+    set_descriptors(process, request);
     process->rows = request->rows;
     process->cols = request->cols;
     if (process->attach_ticket) {
@@ -237,11 +259,29 @@ void sv_process_resume_streams(SvProcess *process, guint64 ticket)
 
 /* ---- frames */
 
+static SvProcess *find_process(SvSandbox *sandbox, guint32 handle)
+{
+    guint32 owner = handle & SV_DESCRIPTOR_HANDLE ? sv_descriptor_owner(handle) : handle;
+    return g_hash_table_lookup(sandbox->processes, GUINT_TO_POINTER(owner));
+}
+
+/* How far the shim has taken what comes from the guest in that stream; NULL: there is no such stream. */
+static guint64 *find_offset(SvProcess *process, const SvFrame *frame)
+{
+    guint stream = frame->flags & SV_STREAM_MASK;
+    guint i = sv_descriptor_index(frame->stream);
+    if (!(frame->stream & SV_DESCRIPTOR_HANDLE))
+        return stream == SV_STREAM_STDOUT || stream == SV_STREAM_STDERR ? &process->offsets[stream]
+                                                                        : NULL;
+    return stream == SV_STREAM_STDOUT && i < process->n_descriptors
+        ? &process->descriptor_offsets[i]
+        : NULL;
+}
+
 /* guest -> shim. What the guest may send is bounded by what the shim has taken. */
 void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
-    SvProcess *process = g_hash_table_lookup(sandbox->processes, GUINT_TO_POINTER(frame->stream));
     guint64 offset;
     const guint8 *data;
     gsize len;
@@ -250,15 +290,17 @@ void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_
         sv_pod_network_frame(sandbox, frame);
         return;
     }
+    SvProcess *process = find_process(sandbox, frame->stream);
     if (!process || !process->shim)
         return; /* of a process that has ended, or the agent repeats it after the shim's Attach */
     gboolean valid = sv_frame_parse_offset(frame, &offset, &data, &len);
-    if (valid && frame->type == SV_FRAME_DATA)
-        valid = (stream == SV_STREAM_STDOUT || stream == SV_STREAM_STDERR) &&
-            offset <= process->offsets[stream] + SV_STREAM_WINDOW &&
-            len <= process->offsets[stream] + SV_STREAM_WINDOW - offset;
-    else if (valid)
+    if (valid && frame->type == SV_FRAME_DATA) {
+        const guint64 *taken = find_offset(process, frame);
+        valid = taken && offset <= *taken + SV_STREAM_WINDOW &&
+            len <= *taken + SV_STREAM_WINDOW - offset;
+    } else if (valid) {
         valid = stream == SV_STREAM_STDIN && len == 0;
+    }
     if (!valid) {
         g_warning("container %s: the guest broke the protocol of a stream",
             process->container->record->id);
@@ -281,17 +323,19 @@ static void on_shim_frame(SvConn *conn, const SvFrame *frame, gpointer user_data
     const guint8 *data;
     gsize len;
     guint stream = frame->flags & SV_STREAM_MASK;
-    if (stream > SV_STREAM_STDERR || !sv_frame_parse_offset(frame, &offset, &data, &len))
+    if (stream > SV_STREAM_STDERR || find_process(sandbox, frame->stream) != process ||
+        !sv_frame_parse_offset(frame, &offset, &data, &len))
         return;
-    if (frame->type == SV_FRAME_ACK)
-        process->offsets[stream] = MAX(process->offsets[stream], offset);
+    guint64 *taken = frame->type == SV_FRAME_ACK ? find_offset(process, frame) : NULL;
+    if (taken)
+        *taken = MAX(*taken, offset);
     if (!sv_agent_is_ready(sandbox->agent))
         return; /* the shim repeats what was not acknowledged after its next Attach */
     if (frame->type == SV_FRAME_ACK)
-        sv_agent_send(sandbox->agent, sv_message_ack(process->handle, frame->flags, offset));
+        sv_agent_send(sandbox->agent, sv_message_ack(frame->stream, frame->flags, offset));
     else
         sv_agent_send(
-            sandbox->agent, sv_message_data(process->handle, frame->flags, offset, data, len));
+            sandbox->agent, sv_message_data(frame->stream, frame->flags, offset, data, len));
 }
 
 static void on_shim_closed(SvConn *conn, const GError *error, gpointer user_data)

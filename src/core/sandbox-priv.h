@@ -39,6 +39,9 @@ typedef struct {
     SvConn *shim; /* nullable: not attached */
     guint32 attach_stream; /* Attach not yet answered; 0: none */
     guint64 offsets[3]; /* acknowledged by the shim (stdout, stderr), by index of stream */
+    guint32 *descriptors; /* modes of those beside the three, as the shim has told; nullable */
+    guint64 *descriptor_offsets; /* as offsets, of what comes from the guest */
+    guint n_descriptors;
     gboolean terminal, has_root;
     guint rows, cols;
     guint64 attach_ticket; /* step that waits for the shim */

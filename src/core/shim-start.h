@@ -5,6 +5,7 @@
 /* Descriptors that the shim is started with, beside the caller's 0, 1 and 2. */
 #define SV_SHIM_CALLER_FD 3 /* SOCK_SEQPACKET to the program that started it */
 #define SV_SHIM_SOCK_FD 4 /* detached clone of the mount of RUN/.sock */
+#define SV_SHIM_FIRST_DESCRIPTOR 5 /* what the process gets beside 0, 1 and 2 */
 
 /* Messages on SV_SHIM_CALLER_FD. Shim: */
 #define SV_SHIM_READY 'R' /* it holds the streams or the terminal, and has left the host's mounts */

@@ -31,6 +31,24 @@ typedef enum {
 /* Handles with this bit are connections forwarded to the guest's localhost, chosen by the host. */
 #define SV_FORWARD_HANDLE 0x80000000u
 
+/* Handles with this bit are descriptors that a process gets beside its three (--preserve-fds): the streams 0
+ * and 1 are what goes to the guest and what comes from it. */
+#define SV_DESCRIPTOR_HANDLE 0x40000000u
+#define SV_DESCRIPTORS_MAX 32
+#define SV_DESCRIPTOR_OWNERS 0x1000000u /* handles of processes that can have some are below */
+static inline guint32 sv_descriptor_handle(guint32 process, guint index)
+{
+    return SV_DESCRIPTOR_HANDLE | index << 24 | process;
+}
+static inline guint32 sv_descriptor_owner(guint32 handle)
+{
+    return handle & (SV_DESCRIPTOR_OWNERS - 1);
+}
+static inline guint sv_descriptor_index(guint32 handle)
+{
+    return handle >> 24 & 0x3f;
+}
+
 /* flags of DATA and ACK */
 #define SV_STREAM_STDIN 0
 #define SV_STREAM_STDOUT 1

@@ -15,7 +15,10 @@
 static void send_attach(SvShim *shim)
 {
     Sandvirt__V1__AttachRequest request = SANDVIRT__V1__ATTACH_REQUEST__INIT;
+    guint32 modes[SV_DESCRIPTORS_MAX];
 
+    if (shim->attached)
+        sv_descriptors_break(shim);
     request.container_id = (char *)shim->options.container;
     request.handle = shim->options.handle;
     request.pid = (guint32)getpid();
@@ -29,7 +32,12 @@ static void send_attach(SvShim *shim)
     request.rows = shim->rows;
     request.cols = shim->cols;
     request.has_rootfs = shim->has_rootfs;
+    for (guint i = 0; i < shim->options.descriptors; i++)
+        modes[i] = (guint32)shim->descriptors[i].mode;
+    request.descriptors = modes;
+    request.n_descriptors = shim->options.descriptors;
     shim->attach_stream = sv_peer_request(&shim->monitor, SV_SERVICE_SHIM, "Attach", &request.base);
+    shim->attached = TRUE;
     sv_input_rewind(&shim->input);
     shim->output[0].ack |= shim->output[0].broken;
     shim->output[1].ack |= shim->output[1].broken;

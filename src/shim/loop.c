@@ -36,35 +36,45 @@ static gboolean wants_input(const SvShim *shim)
         shim->stdio[0].kind != SV_STDIO_CLOSED && sv_input_room(&shim->input) > 0;
 }
 
-static void read_input(SvShim *shim)
+gboolean sv_shim_read(SvStdio *io, SvInput *input)
 {
     guint8 chunk[READ_CHUNK];
-    gsize room = MIN(sv_input_room(&shim->input), sizeof(chunk));
-    ssize_t n = sv_stdio_read(&shim->stdio[0], chunk, room);
+    gsize room = MIN(sv_input_room(input), sizeof(chunk));
+    ssize_t n = sv_stdio_read(io, chunk, room);
 
-    if (n > 0) {
-        sv_input_read(&shim->input, chunk, (gsize)n);
-    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        sv_input_end(&shim->input);
-        sv_stdio_close(&shim->stdio[0]);
-    }
+    if (n > 0)
+        sv_input_read(input, chunk, (gsize)n);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+gboolean sv_shim_write(SvStdio *io, SvOutput *output)
+{
+    ssize_t n = sv_stdio_write(io, sv_byte_queue_peek(&output->waiting), output->waiting.len);
+
+    if (n >= 0)
+        sv_output_wrote(output, (gsize)n);
+    return n >= 0 || errno == EAGAIN || errno == EINTR;
+}
+
+static void read_input(SvShim *shim)
+{
+    if (sv_shim_read(&shim->stdio[0], &shim->input))
+        return;
+    sv_input_end(&shim->input);
+    sv_stdio_close(&shim->stdio[0]);
 }
 
 static void write_output(SvShim *shim, guint i)
 {
     SvOutput *output = &shim->output[i];
     SvStdio *io = &shim->stdio[1 + i];
-    ssize_t n;
 
     if (shim->options.terminal && io->tty)
         sv_terminal_keep_raw(io->fd);
-    n = sv_stdio_write(io, sv_byte_queue_peek(&output->waiting), output->waiting.len);
-    if (n >= 0) {
-        sv_output_wrote(output, (gsize)n);
-    } else if (errno != EAGAIN && errno != EINTR) {
-        sv_output_break(output);
-        sv_stdio_close(io);
-    }
+    if (sv_shim_write(io, output))
+        return;
+    sv_output_break(output);
+    sv_stdio_close(io);
 }
 
 /* A stream that has ended is closed here too; one that is closed breaks. */
@@ -101,7 +111,7 @@ static void on_caller(SvShim *shim)
 
 /* ---- the loop */
 
-static void fill_poll(const SvShim *shim, struct pollfd fds[N_AT])
+static void fill_poll(const SvShim *shim, struct pollfd *fds)
 {
     for (int i = 0; i < N_AT; i++)
         fds[i] = (struct pollfd){-1, POLLIN, 0};
@@ -118,9 +128,10 @@ static void fill_poll(const SvShim *shim, struct pollfd fds[N_AT])
         if (shim->output[i].waiting.len > 0)
             fds[AT_STDOUT + i] = (struct pollfd){shim->stdio[1 + i].fd, POLLOUT, 0};
     }
+    sv_descriptors_fill_poll(shim, fds + N_AT);
 }
 
-static void dispatch(SvShim *shim, const struct pollfd fds[N_AT])
+static void dispatch(SvShim *shim, const struct pollfd *fds)
 {
     if (fds[AT_SIGNALS].revents)
         sv_shim_on_signals(shim);
@@ -131,6 +142,7 @@ static void dispatch(SvShim *shim, const struct pollfd fds[N_AT])
     for (guint i = 0; i < 2; i++)
         if (fds[AT_STDOUT + i].revents)
             write_output(shim, i);
+    sv_descriptors_dispatch(shim, fds + N_AT);
     if (fds[AT_MONITOR].revents && fds[AT_MONITOR].fd == shim->monitor.fd)
         sv_link_on_monitor(shim, fds[AT_MONITOR].revents);
     if (fds[AT_LAUNCHER].revents && fds[AT_LAUNCHER].fd == shim->launcher.fd)
@@ -142,15 +154,16 @@ static void dispatch(SvShim *shim, const struct pollfd fds[N_AT])
 int sv_shim_run(SvShim *shim)
 {
     while (!shim->done) {
-        struct pollfd fds[N_AT];
+        struct pollfd fds[N_AT + SV_DESCRIPTORS_MAX];
 
         settle_output(shim, 0);
         settle_output(shim, 1);
+        sv_descriptors_settle(shim);
         sv_serve_push(shim);
         if (shim->done)
             break;
         fill_poll(shim, fds);
-        if (poll(fds, N_AT, -1) < 0) {
+        if (poll(fds, N_AT + shim->options.descriptors, -1) < 0) {
             if (errno == EINTR)
                 continue;
             break;

@@ -24,6 +24,7 @@ static const Opt opts[] = {
     {"handle", OPT_NUMBER, FIELD(handle)},
     {"rows", OPT_NUMBER, FIELD(rows)},
     {"cols", OPT_NUMBER, FIELD(cols)},
+    {"descriptors", OPT_NUMBER, FIELD(descriptors)},
     {"debug", OPT_FLAG, FIELD(debug)},
     {"terminal", OPT_FLAG, FIELD(terminal)},
     {"no-stdin", OPT_FLAG, FIELD(no_stdin)},
@@ -73,7 +74,7 @@ gboolean sv_shim_options_parse(SvShimOptions *options, int argc, char **argv, GE
     for (int i = 1; i < argc; i++)
         if (!parse_one(options, argv[i], error))
             return FALSE;
-    if (!options->container || !options->monitor) {
+    if (!options->container || !options->monitor || options->descriptors > SV_DESCRIPTORS_MAX) {
         g_set_error(error, SV_SHIM_ERROR, SV_ERR_INVALID,
             "sandvirt-shim is started by sandvirt, not by hand");
         return FALSE;

@@ -16,6 +16,7 @@ typedef struct {
     const char *console_socket; /* "" : none */
     guint32 handle;
     guint rows, cols;
+    guint32 descriptors; /* how many beside 0, 1 and 2 */
     gboolean debug, terminal, no_stdin;
 } SvShimOptions;
 

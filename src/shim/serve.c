@@ -106,6 +106,8 @@ static gboolean serve_stream(SvShim *shim, const SvFrame *frame, GError **error)
     const guint8 *data = NULL;
     gsize len = 0;
 
+    if (frame->stream & SV_DESCRIPTOR_HANDLE)
+        return sv_descriptors_frame(shim, frame, error);
     if (frame->stream != shim->options.handle || stream > SV_STREAM_STDERR ||
         (frame->type == SV_FRAME_ACK) != (stream == SV_STREAM_STDIN) ||
         !sv_frame_parse_offset(frame, &offset, &data, &len)) {
@@ -137,33 +139,45 @@ gboolean sv_serve_frame(SvShim *shim, const SvFrame *frame, GError **error)
 
 /* ---- what goes out */
 
-static void push_acks(SvShim *shim)
+static void push_ack(SvShim *shim, guint32 handle, guint8 stream, SvOutput *output)
 {
-    for (guint i = 0; i < 2; i++) {
-        SvOutput *output = &shim->output[i];
-        guint8 flags = (guint8)(SV_STREAM_STDOUT + i);
-
-        if (!output->ack)
-            continue;
-        output->ack = FALSE;
-        sv_peer_send(&shim->monitor,
-            sv_message_ack(shim->options.handle, flags | (output->broken ? SV_FLAG_BROKEN : 0),
-                output->written));
-    }
+    if (!output->ack)
+        return;
+    output->ack = FALSE;
+    sv_peer_send(&shim->monitor,
+        sv_message_ack(handle, stream | (output->broken ? SV_FLAG_BROKEN : 0), output->written));
 }
 
-static void push_input(SvShim *shim)
+static void push_acks(SvShim *shim)
+{
+    guint32 handle = shim->options.handle;
+
+    push_ack(shim, handle, SV_STREAM_STDOUT, &shim->output[0]);
+    push_ack(shim, handle, SV_STREAM_STDERR, &shim->output[1]);
+    for (guint i = 0; i < shim->options.descriptors; i++)
+        push_ack(
+            shim, sv_descriptor_handle(handle, i), SV_STREAM_STDOUT, &shim->descriptors[i].output);
+}
+
+static void push_input_of(SvShim *shim, guint32 handle, SvInput *input)
 {
     guint64 offset = 0;
     const guint8 *data = NULL;
     gsize len = 0;
     gboolean eof = FALSE;
 
-    while (shim->monitor.out.len < QUEUE_MAX &&
-        sv_input_next(&shim->input, &offset, &data, &len, &eof))
+    while (shim->monitor.out.len < QUEUE_MAX && sv_input_next(input, &offset, &data, &len, &eof))
         sv_peer_send(&shim->monitor,
-            sv_message_data(shim->options.handle, SV_STREAM_STDIN | (eof ? SV_FLAG_EOF : 0), offset,
-                data, len));
+            sv_message_data(handle, SV_STREAM_STDIN | (eof ? SV_FLAG_EOF : 0), offset, data, len));
+}
+
+static void push_input(SvShim *shim)
+{
+    guint32 handle = shim->options.handle;
+
+    push_input_of(shim, handle, &shim->input);
+    for (guint i = 0; i < shim->options.descriptors; i++)
+        push_input_of(shim, sv_descriptor_handle(handle, i), &shim->descriptors[i].input);
 }
 
 static void push_signals(SvShim *shim)
@@ -183,7 +197,7 @@ static void push_signals(SvShim *shim)
 static void push_exit(SvShim *shim)
 {
     if (!shim->exiting || !sv_output_drained(&shim->output[0]) ||
-        !sv_output_drained(&shim->output[1]))
+        !sv_output_drained(&shim->output[1]) || !sv_descriptors_drained(shim))
         return;
     if (shim->exit_stream != 0) {
         answer(shim, shim->exit_stream, NULL);

@@ -31,6 +31,7 @@ void sv_shim_clear(SvShim *shim)
 {
     for (int i = 0; i < 3; i++)
         sv_stdio_close(&shim->stdio[i]);
+    sv_descriptors_clear(shim);
     sv_input_clear(&shim->input);
     sv_output_clear(&shim->output[0]);
     sv_output_clear(&shim->output[1]);
@@ -133,8 +134,8 @@ gboolean sv_shim_set_up(SvShim *shim, GError **error)
         sv_error_set_errno(error, SV_SHIM_ERROR, errno, "new session");
         return FALSE;
     }
-    if (!take_signals(shim, error) || !take_streams(shim, error) || !watch_sockets(shim, error) ||
-        !sv_root_empty(error))
+    if (!take_signals(shim, error) || !take_streams(shim, error) ||
+        !sv_descriptors_take(shim, error) || !watch_sockets(shim, error) || !sv_root_empty(error))
         return FALSE;
     initial_size(shim);
     return TRUE;

@@ -19,8 +19,17 @@ typedef enum {
     SV_LINK_UP, /* attached */
 } SvLinkState;
 
+/* A descriptor beside the three: one for both directions. */
+typedef struct {
+    SvStdio io;
+    int mode; /* O_RDONLY, O_WRONLY, O_RDWR: what the caller may do with it, and so the process */
+    SvInput input;
+    SvOutput output;
+} SvDescriptor;
+
 typedef struct {
     SvShimOptions options;
+    SvDescriptor *descriptors; /* as many as the options say; owned */
     SvStdio stdio[3]; /* stdin, stdout, stderr */
     SvInput input;
     SvOutput output[2]; /* stdout, stderr */
@@ -32,6 +41,7 @@ typedef struct {
     guint failures; /* connections in a row that ended before Attach was answered */
     guint faults; /* breaches of the protocol, ever */
 
+    gboolean attached; /* Attach was sent, on this connection or another */
     gboolean released; /* GO came */
     gboolean has_rootfs; /* the container's root is ours */
     gboolean confined; /* no mounts any more */
@@ -67,7 +77,23 @@ gboolean sv_serve_frame(SvShim *shim, const SvFrame *frame, GError **error);
 /* Sends what is waiting and may be sent: acknowledgements, input, signals, the answer to Exit. */
 void sv_serve_push(SvShim *shim);
 
+/* ---- descriptors.c: what --preserve-fds gives beside the three */
+gboolean sv_descriptors_take(SvShim *shim, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+void sv_descriptors_clear(SvShim *shim);
+/* They belong to one connection with the monitor: both directions end. */
+void sv_descriptors_break(SvShim *shim);
+/* A DATA or ACK frame of one of them; FALSE + @error when it breaks the protocol. */
+gboolean sv_descriptors_frame(SvShim *shim, const SvFrame *frame, GError **error);
+void sv_descriptors_settle(SvShim *shim); /* closes what is over */
+struct pollfd;
+void sv_descriptors_fill_poll(const SvShim *shim, struct pollfd *fds);
+void sv_descriptors_dispatch(SvShim *shim, const struct pollfd *fds);
+gboolean sv_descriptors_drained(const SvShim *shim);
+
 /* ---- loop.c */
+/* One read or write without waiting. FALSE: that was the last. */
+gboolean sv_shim_read(SvStdio *io, SvInput *input) G_GNUC_WARN_UNUSED_RESULT;
+gboolean sv_shim_write(SvStdio *io, SvOutput *output) G_GNUC_WARN_UNUSED_RESULT;
 /* Returns the status to exit with. */
 int sv_shim_run(SvShim *shim);
 void sv_shim_end(SvShim *shim, int status);

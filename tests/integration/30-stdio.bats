@@ -228,6 +228,38 @@ held_by() {
     assert_eq "$output" '0 1 2'
     run -0 rt exec "$POD" payload descriptors
     assert_eq "$output" '0 1 2'
+    # Those are streams: what the caller's pipe has, what its file is to get.
+    seq 1 100000 >"$T/in"
+    rt exec --preserve-fds 2 "$POD" sh -c 'payload descriptors; cat <&3 >&4; echo x >&3' \
+        3< <(cat "$T/in") 4>"$T/four" >"$T/out" 2>"$T/err"
+    assert_eq "$(cat "$T/out")" '0 1 2 3 4'
+    assert_eq "$(sum <"$T/four")" "$(sum <"$T/in")"
+    assert_has "$(cat "$T/err")" 'roken pipe'
+    run rt exec --preserve-fds 20 "$POD" true
+    assert_status 255
+    assert_has "$output" 'is not open'
+}
+
+@test "--preserve-fds: a socket, both ways, of exec and of run; its end is told" {
+    mkm "$T/b" sh -c 'read word <&3; echo "got $word" >&3; cat <&3'
+    new_id socket
+    cat >"$T/talk" <<'END'
+import fcntl, os, socket, subprocess, sys
+pair = [fcntl.fcntl(s, fcntl.F_DUPFD_CLOEXEC, 10) for s in socket.socketpair()]
+ours = socket.socket(fileno=pair[0])
+os.dup2(pair[1], 3)
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, pass_fds=[3])
+os.close(pair[1])
+os.close(3)
+ours.sendall(b"word\n")
+print(ours.recv(100).decode(), end="", flush=True)
+ours.shutdown(socket.SHUT_WR)
+print(ours.recv(100), child.wait())
+END
+    run python3 "$T/talk" "${RT[@]}" run --preserve-fds 1 --bundle "$T/b" "$ID"
+    assert_eq "$output" $'got word\nb\'\' 0'
+    run python3 "$T/talk" "${RT[@]}" exec --preserve-fds 1 "$POD" sh -c 'read word <&3; echo "got $word" >&3; cat <&3; exit 4'
+    assert_eq "$output" $'got word\nb\'\' 4'
 }
 
 @test "exec: descriptors do not pile up" {
