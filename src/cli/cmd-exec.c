@@ -81,23 +81,13 @@ static gboolean prepare(Exec *exec, SvCli *cli, JsonNode *process, GError **erro
 static gboolean start(Exec *exec, GError **error)
 {
     Sandvirt__V1__ExecStartRequest request = SANDVIRT__V1__EXEC_START_REQUEST__INIT;
-    SvTarget *target = &exec->target;
-    gboolean ended = FALSE;
-    GError *local = NULL;
 
-    request.container_id = target->record->id;
+    request.container_id = exec->target.record->id;
     request.handle = exec->args.handle;
     request.shim_pid = (guint32)exec->shim.pid;
     request.shim_start = exec->shim.start;
     request.stdin_null = exec->stdin_null;
-    if (sv_client_call_watching(target->fd, &target->stream, "ExecStart", &request.base,
-            (int)target->config->create_ms, exec->shim.pidfd, sv_target_short_ms(target), &ended,
-            &local))
-        return TRUE;
-    if (ended)
-        sv_shim_child_explain(&exec->shim, &local);
-    g_propagate_error(error, local);
-    return FALSE;
+    return sv_shim_child_call(&exec->shim, &exec->target, "ExecStart", &request.base, error);
 }
 
 static int container_netns(const SvRecord *record, GError **error)

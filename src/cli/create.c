@@ -173,22 +173,12 @@ static gboolean register_container(SvCreated *created, const SvCli *cli,
 static gboolean call_create(SvCreated *created, const char *id, GError **error)
 {
     Sandvirt__V1__CreateContainerRequest request = SANDVIRT__V1__CREATE_CONTAINER_REQUEST__INIT;
-    SvTarget *target = &created->target;
-    gboolean ended = FALSE;
-    GError *local = NULL;
 
     request.container_id = (char *)id;
     request.shim_pid = (guint32)created->shim.pid;
     request.shim_start = created->shim.start;
     request.stdin_null = !created->spec->terminal && sv_stdin_is_null();
-    if (sv_client_call_watching(target->fd, &target->stream, "Create", &request.base,
-            (int)target->config->create_ms, created->shim.pidfd, sv_target_short_ms(target), &ended,
-            &local))
-        return TRUE;
-    if (ended)
-        sv_shim_child_explain(&created->shim, &local);
-    g_propagate_error(error, local);
-    return FALSE;
+    return sv_shim_child_call(&created->shim, &created->target, "Create", &request.base, error);
 }
 
 /* What would be refused by the monitor anyway, before it starts a machine. */

@@ -119,7 +119,8 @@ static int receive(int sock, char *text, gsize size, gint64 deadline)
     return n > 0 ? 1 : -1;
 }
 
-void sv_shim_child_explain(SvShimChild *child, GError **error)
+/* It has ended before its time: its own last word, if it said one, takes the place of *@error. */
+static void explain(SvShimChild *child, GError **error)
 {
     char text[4097] = "";
 
@@ -135,7 +136,7 @@ static gboolean has_ended(SvShimChild *child, GError **error)
     GError *local = NULL;
 
     g_set_error(&local, SV_CLI_ERROR, SV_ERR_FAILED, "the container's shim has ended");
-    sv_shim_child_explain(child, &local);
+    explain(child, &local);
     g_propagate_error(error, local);
     return FALSE;
 }
@@ -208,6 +209,22 @@ gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths
     return has_ended(child, error);
 }
 
+gboolean sv_shim_child_call(SvShimChild *child, SvTarget *target, const char *method,
+    const ProtobufCMessage *message, GError **error)
+{
+    gboolean ended = FALSE;
+    GError *local = NULL;
+
+    if (sv_client_call_watching(target->fd, &target->stream, method, message,
+            (int)target->config->create_ms, child->pidfd, sv_target_short_ms(target), &ended,
+            &local))
+        return TRUE;
+    if (ended)
+        explain(child, &local);
+    g_propagate_error(error, local);
+    return FALSE;
+}
+
 gboolean sv_shim_child_release(SvShimChild *child, gboolean may_have_ended, GError **error)
 {
     const char go = SV_SHIM_GO;
@@ -217,7 +234,7 @@ gboolean sv_shim_child_release(SvShimChild *child, gboolean may_have_ended, GErr
         sv_fd_clear(&child->sock);
         return TRUE;
     }
-    sv_shim_child_explain(child, &local);
+    explain(child, &local);
     if (!local && may_have_ended)
         return TRUE;
     if (!local)

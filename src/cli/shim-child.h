@@ -2,8 +2,7 @@
 /* The shim, from its parent's side. */
 #pragma once
 
-#include "cli/cli.h"
-#include "core/paths.h"
+#include "cli/target.h"
 #include <sys/types.h>
 
 G_BEGIN_DECLS
@@ -39,8 +38,9 @@ gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths
  * its status is the answer then. */
 gboolean sv_shim_child_release(SvShimChild *child, gboolean may_have_ended, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
-/* It has ended before its time: its own last word, if it said one, takes the place of *@error. */
-void sv_shim_child_explain(SvShimChild *child, GError **error);
+/* Asks the monitor for what takes long, and for which the shim must live. */
+gboolean sv_shim_child_call(SvShimChild *child, SvTarget *target, const char *method,
+    const ProtobufCMessage *message, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* The value of --preserve-fds; FALSE: too many, or one is not open. */
 gboolean sv_preserve_fds_check(gint64 n, guint *count, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Whether the caller's stdin is /dev/null. */
