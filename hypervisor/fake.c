@@ -184,6 +184,7 @@ static SvErr need_domain(Fake *fake)
 static void fake_connect(SvHv *hv, SvHvDone done, gpointer user_data)
 {
     Fake *fake = (Fake *)hv;
+    g_assert_false(fake->connected);
     if (begin(fake, "connect", NULL, done, NULL, user_data, SV_ERR_LAST, NULL))
         fake->connected = TRUE;
 }
@@ -376,6 +377,11 @@ void sv_fake_release(SvHv *hv, const char *name)
 void sv_fake_set_auto_events(SvHv *hv, gboolean on)
 {
     ((Fake *)hv)->no_auto_events = !on;
+}
+
+void sv_fake_close(SvHv *hv)
+{
+    ((Fake *)hv)->connected = FALSE;
 }
 
 void sv_fake_emit(SvHv *hv, SvHvEventType type, SvHvEnd end, const char *alias)

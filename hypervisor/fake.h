@@ -27,6 +27,8 @@ void sv_fake_set_auto_events(SvHv *hv, gboolean on);
 /* Emits @event from an idle source; STOPPED, DISCONNECTED, CONNECTED, SUSPENDED, RESUMED change the
  * pretended domain too. */
 void sv_fake_emit(SvHv *hv, SvHvEventType type, SvHvEnd end, const char *alias);
+/* Not connected any more, without an event: as a new handle on a domain that runs. */
+void sv_fake_close(SvHv *hv);
 void sv_fake_set_share_pid(SvHv *hv, int pid);
 /* Runs when "start" succeeds, before its completion: a test starts its fake agent here. */
 typedef void (*SvFakeStartFunc)(SvHv *hv, const SvMachine *machine, gpointer user_data);

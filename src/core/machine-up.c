@@ -164,6 +164,15 @@ static void on_connected(SvHv *hv, const GError *error, gpointer user_data)
 static void step_connect(SvSequence *seq, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
+    /* For the sandbox's former machine; what is lost of it the driver opens anew by itself. */
+    if (sandbox->hv_connected) {
+        sv_sequence_next(seq);
+        return;
+    }
+    /* An attempt that was given up. */
+    if (sandbox->hv)
+        sandbox->hv->ops->free(sandbox->hv);
+    sandbox->hv = NULL;
     sv_machine_open_hv(sandbox);
     if (sandbox->hv_connected) {
         sv_sequence_next(seq); /* for a former machine; the driver connects by itself again */

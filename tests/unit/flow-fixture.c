@@ -148,6 +148,7 @@ static SvHv *driver_open(const SvConfig *config, const char *uuid, const char *n
         machine->name = g_strdup(name);
         flow->hv->ops->connect(flow->hv, ignore, NULL);
         flow->hv->ops->start(flow->hv, machine, ignore, NULL);
+        sv_fake_close(flow->hv);
         if (flow->suspended) {
             flow->hv_drop = 1;
             flow->suspended = FALSE;

@@ -214,6 +214,7 @@ static void repair(FlowFixture *flow)
     g_autofree char *kernel = g_build_filename(flow->top, "kernel", NULL);
     if (flow->hv && flow->fail_hv)
         sv_fake_fail_call(flow->hv, flow->fail_hv, SV_ERR_LAST);
+    flow->fail_hv = NULL;
     flow->no_agent = flow->agent->mute = FALSE;
     for (guint i = 0; i < G_N_ELEMENTS(methods); i++) {
         flow_agent_fail(flow->agent, methods[i], SV_ERR_LAST);
@@ -270,6 +271,7 @@ static void test_nth(void)
             flow_delete(container, TRUE);
         flow_assert_clean(flow);
         sv_fake_fail_nth(flow->hv, 0, SV_ERR_BUSY);
+        flow->fail_nth = 0;
         flow_assert_usable(flow, "a");
         flow_free(flow);
     }
