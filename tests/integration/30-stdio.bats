@@ -230,8 +230,9 @@ held_by() {
     assert_eq "$output" '0 1 2'
     # Those are streams: what the caller's pipe has, what its file is to get.
     seq 1 100000 >"$T/in"
-    rt exec --preserve-fds 2 "$POD" sh -c 'payload descriptors; cat <&3 >&4; echo x >&3' \
-        3< <(cat "$T/in") 4>"$T/four" >"$T/out" 2>"$T/err"
+    rt exec --preserve-fds 2 "$POD" sh -c 'trap "" PIPE; payload descriptors; cat <&3 >&4; echo x >&3; exit 5' \
+        3< <(cat "$T/in") 4>"$T/four" >"$T/out" 2>"$T/err" || status=$?
+    assert_status 5
     assert_eq "$(cat "$T/out")" '0 1 2 3 4'
     assert_eq "$(sum <"$T/four")" "$(sum <"$T/in")"
     assert_has "$(cat "$T/err")" 'roken pipe'

@@ -224,7 +224,8 @@ only_zombies() {
     # Without a pid namespace of its own a container's orphans are those of the machine's first process.
     mkm "$T/b" sh -c "i=0; while [ \$i -lt $n ]; do sh -c '(sleep 0.05 &) ; exit 0'; i=\$((i + 1)); done
         payload zombies 50; i=0
-        zombies() { grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l; }
+        zombies() { awk '/^State:/ { z = \$2 == \"Z\" } /^PPid:/ { n += z && \$2 == 1 } END { print n + 0 }' \
+            /proc/[0-9]*/status 2>/dev/null; }
         while [ \$i -lt 40 ] && [ \$(zombies) != 0 ]; do sleep 0.05; i=\$((i + 1)); done; zombies"
     jqe "$T/b" '.linux.namespaces |= map(select(.type != "pid"))'
     new_id machine

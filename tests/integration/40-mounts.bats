@@ -246,6 +246,14 @@ second" ]'
     run -0 says 'timeout 20 sh -c "echo through the fifo >/v/fifo"'
     wait $call
     assert_eq "$(cat "$T/out")" 'through the fifo'
+    jqe "$T/b" '.process.args = ["payload", "unix-serve", "/v/sock", "through the socket"]'
+    new_id server
+    rt run --bundle "$T/b" "$ID" >"$T/out" 2>&1 3>&- &
+    call=$!
+    wait_for 20 test -S "$T/v/sock"
+    run -0 says 'payload unix /v/sock'
+    assert_eq "$output" 'through the socket'
+    wait $call
 }
 
 @test "two containers of a pod with the same volume: locks keep out, mappings agree" {

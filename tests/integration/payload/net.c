@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -247,4 +248,38 @@ int verb_udp(int argc, char **argv)
     buffer[n] = '\0';
     puts(buffer);
     return 0;
+}
+
+static int unix_socket(const char *path, struct sockaddr_un *address)
+{
+    memset(address, 0, sizeof(*address));
+    address->sun_family = AF_UNIX;
+    strncpy(address->sun_path, path, sizeof(address->sun_path) - 1);
+    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
+int verb_unix_serve(int argc, char **argv)
+{
+    struct sockaddr_un address;
+    int fd = unix_socket(argv[0], &address);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 1) < 0)
+        return failed(argv[0]);
+    int client = accept(fd, NULL, NULL);
+    if (client < 0 || write(client, argv[1], strlen(argv[1])) < 0)
+        return failed("serve");
+    return 0;
+}
+
+int verb_unix(int argc, char **argv)
+{
+    struct sockaddr_un address;
+    char text[256];
+    ssize_t n;
+    int fd = unix_socket(argv[0], &address);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        return failed(argv[0]);
+    while ((n = read(fd, text, sizeof(text))) > 0)
+        fwrite(text, 1, (size_t)n, stdout);
+    putchar('\n');
+    return n < 0 ? failed("read") : 0;
 }

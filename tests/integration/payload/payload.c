@@ -354,6 +354,8 @@ int main(int argc, char **argv)
         {"udp-serve", 2, verb_udp_serve},
         {"udp", 3, verb_udp},
         {"disk", 3, verb_disk},
+        {"unix-serve", 2, verb_unix_serve},
+        {"unix", 1, verb_unix},
     };
     for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)
         if (strcmp(argv[1], verbs[i].name) == 0 && argc - 2 >= verbs[i].args)
