@@ -104,11 +104,27 @@ static int start_timer(gint64 ms, GError **error)
     return -1;
 }
 
-static gboolean is_over(const SvCli *cli, const char *id)
+/* @begun: its end has begun, at least. */
+static gboolean is_over(const SvCli *cli, const char *id, gboolean begun)
 {
     g_autoptr(SvRecord) record = sv_record_load(cli->root, id, NULL);
 
-    return !record || sv_record_effective_state(record) == SV_STATE_STOPPED;
+    return !record || (begun && record->stopping) ||
+        sv_record_effective_state(record) == SV_STATE_STOPPED;
+}
+
+/* What has been told of the container by now. */
+static int watch_rest(SvFrameReader *reader, int fd, Watched *watched, GError **error)
+{
+    struct pollfd p = {fd, POLLIN, 0};
+
+    while (!watched->stopped && poll(&p, 1, 0) > 0) {
+        int r = sv_watch_read(reader, fd, &funcs, watched, error);
+
+        if (r <= 0)
+            return r;
+    }
+    return 0;
 }
 
 static int repeat_stats(
@@ -134,11 +150,11 @@ static int repeat_stats(
         }
         if (!(fds[0].revents & POLLIN) || watched.stopped)
             continue;
-        if (TEMP_FAILURE_RETRY(read(timer, &ticks, sizeof(ticks))) < 0 || is_over(cli, id))
-            return 0;
+        if (TEMP_FAILURE_RETRY(read(timer, &ticks, sizeof(ticks))) < 0 || is_over(cli, id, FALSE))
+            return watch_rest(reader, events->fd, &watched, error);
         if (!print_stats(target, cli, id, &local)) {
-            if (is_over(cli, id)) /* it stopped under the question */
-                return 0;
+            if (is_over(cli, id, TRUE)) /* under the question; the next round tells when it is */
+                continue;
             g_propagate_error(error, g_steal_pointer(&local));
             return -1;
         }
