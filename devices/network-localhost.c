@@ -21,78 +21,74 @@
 #define LOOPBACK_INDEX 1
 #define BACKLOG 128
 
-/* ---- messages of nf_tables: numbers are in network order, but for what is compared with the kernel's own */
+/* ---- messages of nf_tables: numbers are in network order, but for what is compared with the kernel's own. All are short:
+ * there is room. */
 
-static GByteArray *message_new(guint16 type, guint16 flags, guint8 family)
+static struct nl_msg *message_new(guint16 type, guint16 flags, guint8 family)
 {
     const struct nfgenmsg info = {.nfgen_family = family, .version = NFNETLINK_V0};
-    return sv_nl_new((NFNL_SUBSYS_NFTABLES << 8) | type, flags, &info, sizeof info);
+    return sv_nl_new((NFNL_SUBSYS_NFTABLES << 8) | type, flags | NLM_F_ACK, &info, sizeof info);
 }
 
-static GByteArray *batch_new(guint16 type)
+static struct nl_msg *batch_new(guint16 type)
 {
     const struct nfgenmsg info = {
         .nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES)};
     return sv_nl_new(type, 0, &info, sizeof info);
 }
 
-static void put_be32(GByteArray *msg, guint16 attr, guint32 value)
+static void put_be32(struct nl_msg *msg, int attr, guint32 value)
 {
-    sv_nl_put_u32(msg, attr, htonl(value));
+    nla_put_u32(msg, attr, htonl(value));
 }
 
-static gsize nest(GByteArray *msg, guint16 attr)
+static struct nl_msg *table_new(guint16 type, guint16 flags)
 {
-    return sv_nl_begin(msg, attr | NLA_F_NESTED);
-}
-
-static GByteArray *table_new(guint16 type, guint16 flags)
-{
-    GByteArray *msg = message_new(type, flags, NFPROTO_INET);
-    sv_nl_put_string(msg, NFTA_TABLE_NAME, TABLE);
+    struct nl_msg *msg = message_new(type, flags, NFPROTO_INET);
+    nla_put_string(msg, NFTA_TABLE_NAME, TABLE);
     return msg;
 }
 
-static GByteArray *chain_new(void)
+static struct nl_msg *chain_new(void)
 {
-    GByteArray *msg = message_new(NFT_MSG_NEWCHAIN, NLM_F_CREATE, NFPROTO_INET);
-    sv_nl_put_string(msg, NFTA_CHAIN_TABLE, TABLE);
-    sv_nl_put_string(msg, NFTA_CHAIN_NAME, CHAIN);
-    sv_nl_put_string(msg, NFTA_CHAIN_TYPE, "filter");
-    gsize hook = nest(msg, NFTA_CHAIN_HOOK);
+    struct nl_msg *msg = message_new(NFT_MSG_NEWCHAIN, NLM_F_CREATE, NFPROTO_INET);
+    nla_put_string(msg, NFTA_CHAIN_TABLE, TABLE);
+    nla_put_string(msg, NFTA_CHAIN_NAME, CHAIN);
+    nla_put_string(msg, NFTA_CHAIN_TYPE, "filter");
+    struct nlattr *hook = nla_nest_start(msg, NFTA_CHAIN_HOOK);
     put_be32(msg, NFTA_HOOK_HOOKNUM, NF_INET_PRE_ROUTING);
     put_be32(msg, NFTA_HOOK_PRIORITY, (guint32)PRIORITY_MANGLE);
-    sv_nl_end(msg, hook);
+    nla_nest_end(msg, hook);
     return msg;
 }
 
 /* ---- a rule: expressions, one after the other, over registers */
 
 typedef struct {
-    GByteArray *msg;
-    gsize list, element, data;
+    struct nl_msg *msg;
+    struct nlattr *list, *element, *data;
 } Rule;
 
 static Rule rule_new(void)
 {
     Rule rule = {.msg = message_new(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, NFPROTO_INET)};
-    sv_nl_put_string(rule.msg, NFTA_RULE_TABLE, TABLE);
-    sv_nl_put_string(rule.msg, NFTA_RULE_CHAIN, CHAIN);
-    rule.list = nest(rule.msg, NFTA_RULE_EXPRESSIONS);
+    nla_put_string(rule.msg, NFTA_RULE_TABLE, TABLE);
+    nla_put_string(rule.msg, NFTA_RULE_CHAIN, CHAIN);
+    rule.list = nla_nest_start(rule.msg, NFTA_RULE_EXPRESSIONS);
     return rule;
 }
 
 static void begin(Rule *rule, const char *name)
 {
-    rule->element = nest(rule->msg, NFTA_LIST_ELEM);
-    sv_nl_put_string(rule->msg, NFTA_EXPR_NAME, name);
-    rule->data = nest(rule->msg, NFTA_EXPR_DATA);
+    rule->element = nla_nest_start(rule->msg, NFTA_LIST_ELEM);
+    nla_put_string(rule->msg, NFTA_EXPR_NAME, name);
+    rule->data = nla_nest_start(rule->msg, NFTA_EXPR_DATA);
 }
 
 static void end(Rule *rule)
 {
-    sv_nl_end(rule->msg, rule->data);
-    sv_nl_end(rule->msg, rule->element);
+    nla_nest_end(rule->msg, rule->data);
+    nla_nest_end(rule->msg, rule->element);
 }
 
 static void load_meta(Rule *rule, guint32 key)
@@ -122,11 +118,11 @@ static void load_destination(Rule *rule, guint32 offset, guint32 len)
     end(rule);
 }
 
-static void put_value(GByteArray *msg, guint16 attr, const void *value, gsize len)
+static void put_value(struct nl_msg *msg, int attr, const void *value, gsize len)
 {
-    gsize data = nest(msg, attr);
-    sv_nl_put(msg, NFTA_DATA_VALUE, value, len);
-    sv_nl_end(msg, data);
+    struct nlattr *data = nla_nest_start(msg, attr);
+    nla_put(msg, NFTA_DATA_VALUE, (int)len, value);
+    nla_nest_end(msg, data);
 }
 
 static void compare(Rule *rule, guint32 op, const void *value, gsize len)
@@ -159,22 +155,22 @@ static void accept_packet(Rule *rule)
 {
     begin(rule, "immediate");
     put_be32(rule->msg, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
-    gsize data = nest(rule->msg, NFTA_IMMEDIATE_DATA);
-    gsize verdict = nest(rule->msg, NFTA_DATA_VERDICT);
+    struct nlattr *data = nla_nest_start(rule->msg, NFTA_IMMEDIATE_DATA);
+    struct nlattr *verdict = nla_nest_start(rule->msg, NFTA_DATA_VERDICT);
     put_be32(rule->msg, NFTA_VERDICT_CODE, NF_ACCEPT);
-    sv_nl_end(rule->msg, verdict);
-    sv_nl_end(rule->msg, data);
+    nla_nest_end(rule->msg, verdict);
+    nla_nest_end(rule->msg, data);
     end(rule);
 }
 
-static GByteArray *rule_end(Rule *rule)
+static struct nl_msg *rule_end(Rule *rule)
 {
-    sv_nl_end(rule->msg, rule->list);
+    nla_nest_end(rule->msg, rule->list);
     return rule->msg;
 }
 
 /* What did not come through the loopback, or is no TCP, is of no concern. */
-static GByteArray *rule_pass_others(void)
+static struct nl_msg *rule_pass_others(void)
 {
     const guint32 loopback = LOOPBACK_INDEX;
     Rule rule = rule_new();
@@ -184,7 +180,7 @@ static GByteArray *rule_pass_others(void)
     return rule_end(&rule);
 }
 
-static GByteArray *rule_pass_no_tcp(void)
+static struct nl_msg *rule_pass_no_tcp(void)
 {
     const guint8 tcp = IPPROTO_TCP;
     Rule rule = rule_new();
@@ -194,7 +190,7 @@ static GByteArray *rule_pass_no_tcp(void)
     return rule_end(&rule);
 }
 
-static GByteArray *rule_pass_taken(void)
+static struct nl_msg *rule_pass_taken(void)
 {
     const guint8 any = 1;
     Rule rule = rule_new();
@@ -204,7 +200,7 @@ static GByteArray *rule_pass_taken(void)
     return rule_end(&rule);
 }
 
-static GByteArray *rule_catch(gboolean ipv6, guint16 port)
+static struct nl_msg *rule_catch(gboolean ipv6, guint16 port)
 {
     const guint8 family = ipv6 ? NFPROTO_IPV6 : NFPROTO_IPV4;
     const struct in_addr loopback4 = {.s_addr = htonl(INADDR_LOOPBACK)};
@@ -220,17 +216,33 @@ static GByteArray *rule_catch(gboolean ipv6, guint16 port)
     return rule_end(&rule);
 }
 
+/* All are done, or none is. */
 static gboolean send_batch(int netns_fd, GPtrArray *msgs, int *errsv, GError **error)
 {
     g_autoptr(SvNetlink) nl = sv_netlink_new_in(netns_fd, NETLINK_NETFILTER, error);
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    guint answers = msgs->len;
+    if (nl == NULL)
+        return FALSE;
+    struct nl_sock *sock = sv_netlink_socket(nl);
+    /* What begins and ends it is not answered. */
+    nl_socket_disable_auto_ack(sock);
     g_ptr_array_insert(msgs, 0, batch_new(NFNL_MSG_BATCH_BEGIN));
     g_ptr_array_add(msgs, batch_new(NFNL_MSG_BATCH_END));
-    return nl != NULL && sv_netlink_batch(nl, msgs, errsv, error);
+    for (guint i = 0; i < msgs->len; i++) {
+        nl_complete_msg(sock, msgs->pdata[i]);
+        struct nlmsghdr *message = nlmsg_hdr(msgs->pdata[i]);
+        g_byte_array_append(bytes, (gpointer)message, message->nlmsg_len);
+    }
+    int result = nl_sendto(sock, bytes->data, bytes->len);
+    for (guint i = 0; i < answers && result >= 0; i++)
+        result = nl_recvmsgs_default(sock);
+    return sv_netlink_check(nl, result, errsv, error);
 }
 
 static GPtrArray *batch_messages(void)
 {
-    return g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
+    return g_ptr_array_new_with_free_func((GDestroyNotify)nlmsg_free);
 }
 
 static gboolean make_table(int netns_fd, const guint16 ports[2], GError **error)

@@ -8,8 +8,9 @@
 #include <linux/if.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
+#include <netlink/route/link.h>
+#include <netlink/route/link/inet6.h>
 #include <string.h>
-#include <sys/socket.h>
 
 /* ---- which links */
 
@@ -63,49 +64,42 @@ const char *sv_link_refusal(const SvNetDevice *device, const GPtrArray *devices)
 
 /* ---- taking */
 
-static gboolean request(SvNetlink *nl, GByteArray *msg, int *errsv, GError **error)
+/* Frees @changes. @index 0: the link is known by the name that is among the changes. */
+static gboolean change_link(SvNetlink *nl, int index, struct rtnl_link *changes, GError **error)
 {
-    gboolean ok = sv_netlink_request(nl, msg, errsv, error);
-    g_byte_array_unref(msg);
-    return ok;
+    struct rtnl_link *link = rtnl_link_alloc();
+    rtnl_link_set_ifindex(link, index);
+    int result = rtnl_link_change(sv_netlink_socket(nl), link, changes, 0);
+    rtnl_link_put(link);
+    rtnl_link_put(changes);
+    return sv_netlink_check(nl, result, NULL, error);
 }
 
 static gboolean move_tap(const char *tap, int netns_fd, GError **error)
 {
-    const struct ifinfomsg info = {.ifi_family = AF_UNSPEC};
     g_autoptr(SvNetlink) nl = sv_netlink_new(NETLINK_ROUTE, error);
     if (nl == NULL)
         return FALSE;
-    GByteArray *msg = sv_nl_new(RTM_NEWLINK, 0, &info, sizeof info);
-    sv_nl_put_string(msg, IFLA_IFNAME, tap);
-    sv_nl_put_u32(msg, IFLA_NET_NS_FD, (guint32)netns_fd);
-    return request(nl, msg, NULL, error);
-}
-
-static void put_no_addresses(GByteArray *msg)
-{
-    gsize spec = sv_nl_begin(msg, IFLA_AF_SPEC);
-    gsize family = sv_nl_begin(msg, AF_INET6);
-    sv_nl_put_u8(msg, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
-    sv_nl_end(msg, family);
-    sv_nl_end(msg, spec);
+    struct rtnl_link *changes = rtnl_link_alloc();
+    rtnl_link_set_name(changes, tap);
+    rtnl_link_set_ns_fd(changes, netns_fd);
+    return change_link(nl, 0, changes, error);
 }
 
 /* Up, and without a word of its own to the guest. */
 static gboolean set_up_tap(SvNetlink *nl, int index, const SvTakeLink *take, GError **error)
 {
-    struct ifinfomsg info = {.ifi_index = index};
-    GByteArray *msg = sv_nl_new(RTM_NEWLINK, 0, &info, sizeof info);
-    put_no_addresses(msg);
+    struct rtnl_link *changes = rtnl_link_alloc();
+    rtnl_link_inet6_set_addr_gen_mode(changes, IN6_ADDR_GEN_MODE_NONE);
     /* Without IPv6 there are none. */
-    request(nl, msg, NULL, NULL);
+    change_link(nl, index, changes, NULL);
 
-    info.ifi_flags = info.ifi_change = IFF_UP;
-    msg = sv_nl_new(RTM_NEWLINK, 0, &info, sizeof info);
-    sv_nl_put_string(msg, IFLA_IFALIAS, take->alias);
+    changes = rtnl_link_alloc();
+    rtnl_link_set_flags(changes, IFF_UP);
+    rtnl_link_set_ifalias(changes, take->alias);
     if (take->mtu > 0)
-        sv_nl_put_u32(msg, IFLA_MTU, take->mtu);
-    return request(nl, msg, NULL, error);
+        rtnl_link_set_mtu(changes, take->mtu);
+    return change_link(nl, index, changes, error);
 }
 
 static const SvNetDevice *find_tap(const GPtrArray *devices, const SvTakeLink *take)
@@ -117,12 +111,11 @@ static const SvNetDevice *find_tap(const GPtrArray *devices, const SvTakeLink *t
 /* The first qdisc of a link without a queue gives it one; plug-ins make such links. */
 static gboolean restore_queue_length(SvNetlink *nl, const SvNetDevice *link, GError **error)
 {
-    const struct ifinfomsg info = {.ifi_index = link->index};
     if (link->link->queue_length != 0)
         return TRUE;
-    GByteArray *msg = sv_nl_new(RTM_NEWLINK, 0, &info, sizeof info);
-    sv_nl_put_u32(msg, IFLA_TXQLEN, 0);
-    return request(nl, msg, NULL, error);
+    struct rtnl_link *changes = rtnl_link_alloc();
+    rtnl_link_set_txqlen(changes, 0);
+    return change_link(nl, link->index, changes, error);
 }
 
 static gboolean join(SvNetlink *nl, const SvTakeLink *take, gboolean *made_qdisc, GError **error)
@@ -178,11 +171,12 @@ gboolean sv_link_give_back(
         !is_ours(nl, devices, tap, take) || sv_tc_clear(nl, take->index, made_qdisc, error);
     if (tap == NULL)
         return ok;
-    const struct ifinfomsg info = {.ifi_index = tap->index};
-    int errsv = 0;
+    struct rtnl_link *gone = rtnl_link_alloc();
+    rtnl_link_set_ifindex(gone, tap->index);
+    int errsv = 0, result = rtnl_link_delete(sv_netlink_socket(nl), gone);
+    rtnl_link_put(gone);
     g_autoptr(GError) local = NULL;
-    if (!request(nl, sv_nl_new(RTM_DELLINK, 0, &info, sizeof info), &errsv, &local) &&
-        errsv != ENODEV && ok) {
+    if (!sv_netlink_check(nl, result, &errsv, &local) && errsv != ENODEV && ok) {
         g_propagate_prefixed_error(
             error, g_steal_pointer(&local), "remove the tap %s: ", take->tap);
         return FALSE;

@@ -3,6 +3,7 @@
  * is. What a workload or the guest's kernel made by itself is not touched. */
 #include "agent/network.h"
 #include "netns/message.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_addr.h>
 #include <string.h>
@@ -12,8 +13,7 @@ typedef struct {
     const char *what;
     guint16 add, remove; /* RTM_... */
     guint16 add_flags;
-    GByteArray *(*encode)(
-        gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error);
+    SvNetEncode *encode;
     /* Equal for what counts as the same. (transfer full) */
     GBytes *(*key)(gconstpointer item);
     /* The kernel or router that made it takes it away too. */
@@ -24,27 +24,15 @@ typedef struct {
 
 static char *address_text(guint family, const ProtobufCBinaryData *bytes, guint length)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
+    char text[INET6_ADDRSTRLEN];
 
-    if (bytes->len == 0)
-        return g_strdup_printf("default (IPv%d)", family == AF_INET6 ? 6 : 4);
-    for (gsize i = 0; i < bytes->len; i++) {
-        if (family == AF_INET6)
-            g_string_append_printf(text, "%s%02x", i && i % 2 == 0 ? ":" : "", bytes->data[i]);
-        else
-            g_string_append_printf(text, "%s%u", i ? "." : "", bytes->data[i]);
-    }
-    g_string_append_printf(text, "/%u", length);
-    return g_string_free(g_steal_pointer(&text), FALSE);
+    if (bytes->len == (family == AF_INET6 ? sizeof(struct in6_addr) : sizeof(struct in_addr)) &&
+        inet_ntop((int)family, bytes->data, text, sizeof(text)))
+        return g_strdup_printf("%s/%u", text, length);
+    return g_strdup_printf("default (IPv%d)", family == AF_INET6 ? 6 : 4);
 }
 
 /* ---- addresses */
-
-static GByteArray *address_encode(
-    gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
-{
-    return sv_net_address_encode(item, type, flags, devices, error);
-}
 
 static GBytes *address_key(gconstpointer item)
 {
@@ -75,12 +63,6 @@ static char *address_describe(gconstpointer item)
 }
 
 /* ---- routes */
-
-static GByteArray *route_encode(
-    gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
-{
-    return sv_net_route_encode(item, type, flags, devices, error);
-}
 
 static GBytes *route_key(gconstpointer item)
 {
@@ -119,12 +101,6 @@ static char *route_describe(gconstpointer item)
 
 /* ---- neighbours */
 
-static GByteArray *neighbour_encode(
-    gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
-{
-    return sv_net_neighbour_encode(item, type, flags, devices, error);
-}
-
 static GBytes *neighbour_key(gconstpointer item)
 {
     return sv_net_pack(&((const SvNetNeighbour *)item)->base);
@@ -147,12 +123,6 @@ static char *neighbour_describe(gconstpointer item)
 }
 
 /* ---- rules */
-
-static GByteArray *rule_encode(
-    gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
-{
-    return sv_net_rule_encode(item, type, flags);
-}
 
 static GBytes *rule_key(gconstpointer item)
 {
@@ -177,15 +147,15 @@ static gboolean skip_none(const SvNetRequest *wanted, gconstpointer item)
 }
 
 static const Kind addresses = {"address", RTM_NEWADDR, RTM_DELADDR, NLM_F_CREATE | NLM_F_EXCL,
-    address_encode, address_key, address_passes, address_skip, address_describe};
+    sv_net_address_encode, address_key, address_passes, address_skip, address_describe};
 /* At the end of its kind: in the order of the host. */
 static const Kind routes = {"route", RTM_NEWROUTE, RTM_DELROUTE, NLM_F_CREATE | NLM_F_APPEND,
-    route_encode, route_key, route_passes, route_skip, route_describe};
+    sv_net_route_encode, route_key, route_passes, route_skip, route_describe};
 static const Kind neighbours = {"neighbour", RTM_NEWNEIGH, RTM_DELNEIGH,
-    NLM_F_CREATE | NLM_F_REPLACE, neighbour_encode, neighbour_key, never, neighbour_skip,
+    NLM_F_CREATE | NLM_F_REPLACE, sv_net_neighbour_encode, neighbour_key, never, neighbour_skip,
     neighbour_describe};
-static const Kind rules = {"rule", RTM_NEWRULE, RTM_DELRULE, NLM_F_CREATE | NLM_F_EXCL, rule_encode,
-    rule_key, never, skip_none, rule_describe};
+static const Kind rules = {"rule", RTM_NEWRULE, RTM_DELRULE, NLM_F_CREATE | NLM_F_EXCL,
+    sv_net_rule_encode, rule_key, never, skip_none, rule_describe};
 
 /* ---- sets of keys */
 
@@ -224,11 +194,9 @@ static gboolean send_item(SvNetWork *work, const Kind *kind, gconstpointer item,
 {
     g_autoptr(GError) local = NULL;
     guint16 type = adding ? kind->add : kind->remove;
-    g_autoptr(GByteArray) msg = kind->encode(item, type, flags, work->devices, &local);
+    struct nl_msg *msg = kind->encode(item, type, flags, work->devices, &local);
 
-    *errsv = 0;
-    if (!msg)
-        *errsv = ENODEV;
+    *errsv = ENODEV;
     if ((msg && sv_netlink_request(work->nl, msg, errsv, &local)) || is_fine(type, adding, *errsv))
         return TRUE;
     g_autofree char *text = kind->describe(item);

@@ -46,20 +46,12 @@ gboolean sv_network_devices_there(
     return TRUE;
 }
 
-/* A message that changes @device. */
-static GByteArray *change_new(const SvNetDevice *device, guint32 flags, guint32 mask)
+/* A message that changes @device. It has room for all that is put into it here: names of the kernel's length. */
+static struct nl_msg *change_new(const SvNetDevice *device, guint32 flags, guint32 mask)
 {
     struct ifinfomsg info = {.ifi_index = device->index, .ifi_flags = flags, .ifi_change = mask};
 
     return sv_nl_new(RTM_NEWLINK, 0, &info, sizeof(info));
-}
-
-static gboolean change(SvNetWork *work, GByteArray *msg, int *errsv, GError **error)
-{
-    gboolean ok = sv_netlink_request(work->nl, msg, errsv, error);
-
-    g_byte_array_unref(msg);
-    return ok;
 }
 
 /* ---- names */
@@ -67,18 +59,18 @@ static gboolean change(SvNetWork *work, GByteArray *msg, int *errsv, GError **er
 static gboolean rename_device(
     SvNetWork *work, SvNetDevice *device, const char *name, GError **error)
 {
-    GByteArray *msg = change_new(device, 0, 0);
+    struct nl_msg *msg = change_new(device, 0, 0);
     g_autoptr(GError) local = NULL;
     int errsv = 0;
 
-    sv_nl_put_string(msg, IFLA_IFNAME, name);
-    gboolean ok = change(work, msg, &errsv, &local);
+    nla_put_string(msg, IFLA_IFNAME, name);
+    gboolean ok = sv_netlink_request(work->nl, msg, &errsv, &local);
     if (!ok && errsv == EBUSY && (device->link->flags & IFF_UP)) {
         /* Older kernels do it only while the link is down. */
         g_clear_error(&local);
         msg = change_new(device, 0, IFF_UP);
-        sv_nl_put_string(msg, IFLA_IFNAME, name);
-        ok = change(work, msg, NULL, &local);
+        nla_put_string(msg, IFLA_IFNAME, name);
+        ok = sv_netlink_request(work->nl, msg, NULL, &local);
     }
     if (ok)
         return TRUE;
@@ -98,7 +90,7 @@ static gboolean retire_all(SvNetWork *work, GError **error)
         g_autofree char *aside = g_strdup_printf("gone%d", device->index);
         g_autoptr(GError) local = NULL;
         if ((device->link->flags & IFF_UP) &&
-            !change(work, change_new(device, 0, IFF_UP), NULL, &local))
+            !sv_netlink_request(work->nl, change_new(device, 0, IFF_UP), NULL, &local))
             return sv_network_pass(work, g_steal_pointer(&local), device->link->name, error);
         if (!rename_device(work, device, aside, error))
             return FALSE;
@@ -193,29 +185,26 @@ static void set_confs(SvNetWork *work, const SvNetDevice *device, const SvNetLin
     }
 }
 
-static void put_address_mode(GByteArray *msg, guint32 mode)
+static void put_address_mode(struct nl_msg *msg, guint32 mode)
 {
-    gsize spec = sv_nl_begin(msg, IFLA_AF_SPEC);
-    gsize family = sv_nl_begin(msg, AF_INET6);
+    struct nlattr *spec = nla_nest_start(msg, IFLA_AF_SPEC);
+    struct nlattr *family = nla_nest_start(msg, AF_INET6);
 
-    sv_nl_put_u8(msg, IFLA_INET6_ADDR_GEN_MODE, (guint8)mode);
-    sv_nl_end(msg, family);
-    sv_nl_end(msg, spec);
+    nla_put_u8(msg, IFLA_INET6_ADDR_GEN_MODE, (guint8)mode);
+    nla_nest_end(msg, family);
+    nla_nest_end(msg, spec);
 }
 
 /* A kernel without IPv6 has no such mode. */
 static gboolean set_address_mode(
     SvNetWork *work, const SvNetDevice *device, guint32 mode, GError **error)
 {
-    GByteArray *msg = change_new(device, 0, 0);
-
     if (mode == device->link->address_mode ||
-        !g_file_test("/proc/sys/net/ipv6", G_FILE_TEST_IS_DIR)) {
-        g_byte_array_unref(msg);
+        !g_file_test("/proc/sys/net/ipv6", G_FILE_TEST_IS_DIR))
         return TRUE;
-    }
+    struct nl_msg *msg = change_new(device, 0, 0);
     put_address_mode(msg, mode);
-    return change(work, msg, NULL, error);
+    return sv_netlink_request(work->nl, msg, NULL, error);
 }
 
 static gboolean set_mac(
@@ -226,9 +215,9 @@ static gboolean set_mac(
     if (link->loopback || link->mac.len == 0 ||
         (now->len == link->mac.len && memcmp(now->data, link->mac.data, now->len) == 0))
         return TRUE;
-    GByteArray *msg = change_new(device, 0, 0);
-    sv_nl_put(msg, IFLA_ADDRESS, link->mac.data, link->mac.len);
-    return change(work, msg, NULL, error);
+    struct nl_msg *msg = change_new(device, 0, 0);
+    nla_put(msg, IFLA_ADDRESS, (int)link->mac.len, link->mac.data);
+    return sv_netlink_request(work->nl, msg, NULL, error);
 }
 
 static gboolean set_rest(
@@ -242,13 +231,13 @@ static gboolean set_rest(
         mask &= before->flags ^ link->flags;
     if (link->loopback)
         mask = ~device->link->flags & IFF_UP;
-    GByteArray *msg = change_new(device, link->loopback ? IFF_UP : link->flags, mask);
+    struct nl_msg *msg = change_new(device, link->loopback ? IFF_UP : link->flags, mask);
     if (link->mtu != device->link->mtu && (!before || before->mtu != link->mtu))
-        sv_nl_put_u32(msg, IFLA_MTU, link->mtu);
+        nla_put_u32(msg, IFLA_MTU, link->mtu);
     /* None at all would drop what the device has no room for at once. */
     if (link->queue_length && link->queue_length != device->link->queue_length && !before)
-        sv_nl_put_u32(msg, IFLA_TXQLEN, link->queue_length);
-    return change(work, msg, NULL, error);
+        nla_put_u32(msg, IFLA_TXQLEN, link->queue_length);
+    return sv_netlink_request(work->nl, msg, NULL, error);
 }
 
 static gboolean set_link(SvNetWork *work, const SvNetLink *link, GError **error)

@@ -34,7 +34,8 @@ static void job_free(gpointer data)
     g_free(job);
 }
 
-guint64 sv_network_id(const SvNetlink *nl, int netns_fd)
+/* What tells a namespace from all others of this boot. */
+static guint64 number_of(const SvNetlink *nl, int netns_fd)
 {
     guint64 cookie = sv_netlink_cookie(nl);
     struct stat st;
@@ -44,23 +45,37 @@ guint64 sv_network_id(const SvNetlink *nl, int netns_fd)
     return fstat(netns_fd, &st) == 0 ? st.st_ino : 0;
 }
 
+int sv_network_open(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+SvNetlink *sv_network_ask(int netns_fd, guint64 id)
+{
+    g_autoptr(SvNetlink) nl =
+        netns_fd >= 0 ? sv_netlink_new_in(netns_fd, NETLINK_ROUTE, NULL) : NULL;
+    return nl && (!id || number_of(nl, netns_fd) == id) ? g_steal_pointer(&nl) : NULL;
+}
+
 /* ---- in the thread */
+
+static gboolean join_groups(SvNetlink *nl, GError **error)
+{
+    int result = nl_socket_add_memberships(sv_netlink_socket(nl), RTNLGRP_LINK, RTNLGRP_NEIGH,
+        RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_IFADDR,
+        RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV6_RULE, RTNLGRP_NONE);
+    return sv_netlink_check(nl, result, NULL, error);
+}
 
 static gboolean read_namespace(SvNetworkWork *work, GError **error)
 {
-    static const guint groups[] = {RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
-        RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
-        RTNLGRP_NEIGH};
     g_autoptr(SvNetlink) nl = sv_netlink_new_in(work->netns_fd, NETLINK_ROUTE, error);
     if (!nl)
         return FALSE;
     if (work->ask.watch) {
         work->events = sv_netlink_new_in(work->netns_fd, NETLINK_ROUTE, error);
-        if (!work->events)
+        if (!work->events || !join_groups(work->events, error))
             return FALSE;
-        for (guint i = 0; i < G_N_ELEMENTS(groups); i++)
-            if (!sv_netlink_join(work->events, groups[i], error))
-                return FALSE;
     }
     if (work->ask.settings) {
         work->sysctls = sv_net_sysctls_read(work->netns_fd, error);
@@ -72,7 +87,7 @@ static gboolean read_namespace(SvNetworkWork *work, GError **error)
         if (!sv_localhost_catch(work->netns_fd, work->listeners, &local))
             work->forward_error = g_strdup(local->message);
     }
-    work->netns_id = sv_network_id(nl, work->netns_fd);
+    work->netns_id = number_of(nl, work->netns_fd);
     work->foreign = g_hash_table_new(NULL, NULL);
     work->state = sv_net_state_read(nl, error);
     return work->state != NULL && sv_tc_foreign(nl, work->foreign, error);

@@ -75,8 +75,10 @@ void sv_network_job_give_back(
 /* Connections to localhost are no more caught. */
 void sv_network_job_clear(SvPodNetwork *network, SvNetworkDone done, gpointer user_data);
 void sv_network_job_forget(SvPodNetwork *network);
-/* What tells a namespace from all others of this boot. */
-guint64 sv_network_id(const SvNetlink *nl, int netns_fd);
+/* A descriptor of the namespace; -1 + errno. */
+int sv_network_open(const char *path);
+/* NULL: @netns_fd is none, or not that of the namespace with the number @id (0: any). */
+SvNetlink *sv_network_ask(int netns_fd, guint64 id) G_GNUC_WARN_UNUSED_RESULT;
 
 /* ---- network-plan.c: the namespace held against the record */
 

@@ -6,7 +6,6 @@
 #include "base/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glib-unix.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,11 +53,6 @@ void sv_pod_network_free(SvPodNetwork *network)
 
 /* ---- the namespace */
 
-static int open_netns(const char *path)
-{
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
 static gboolean is_own(int fd)
 {
     struct stat st;
@@ -71,7 +65,7 @@ gboolean sv_pod_network_enter(SvSandbox *sandbox, const SvContainer *container, 
     g_autofree char *path = g_strdup_printf("/proc/%d/ns/net", (int)container->init->shim_pid);
     if (network->netns_fd >= 0)
         return TRUE;
-    network->netns_fd = open_netns(path);
+    network->netns_fd = sv_network_open(path);
     if (network->netns_fd < 0) {
         sv_error_set_errno(error, SV_CORE_ERROR, errno, "the pod's network namespace");
         return FALSE;
@@ -100,10 +94,10 @@ static void find_again(SvPodNetwork *network)
     if (id && sandbox->record->netns)
         g_ptr_array_add(paths, g_strdup(sandbox->record->netns));
     for (guint i = 0; i < paths->len && network->netns_fd < 0; i++) {
-        g_auto(SvFd) fd = open_netns(paths->pdata[i]);
-        g_autoptr(SvNetlink) nl = fd >= 0 ? sv_netlink_new_in(fd, NETLINK_ROUTE, NULL) : NULL;
+        g_auto(SvFd) fd = sv_network_open(paths->pdata[i]);
+        g_autoptr(SvNetlink) nl = sv_network_ask(fd, id);
         struct stat st;
-        if (!nl || is_own(fd) || fstat(fd, &st) < 0 || (id && sv_network_id(nl, fd) != id))
+        if (!nl || is_own(fd) || fstat(fd, &st) < 0)
             continue;
         network->netns_fd = sv_fd_steal(&fd);
         sandbox->netns = st.st_ino;
@@ -172,7 +166,8 @@ static gboolean on_event(gint fd, GIOCondition condition, gpointer user_data)
 void sv_pod_network_watch(SvPodNetwork *network, SvNetlink *events)
 {
     network->events = events;
-    network->events_source = g_unix_fd_add(sv_netlink_fd(events), G_IO_IN, on_event, network);
+    network->events_source =
+        g_unix_fd_add(nl_socket_get_fd(sv_netlink_socket(events)), G_IO_IN, on_event, network);
 }
 
 static SvAgent *ready_agent(gpointer user_data)

@@ -22,13 +22,12 @@ static const SvAttr attrs[] = {
     {IFA_PROTO, SV_ATTR_U8, G_STRUCT_OFFSET(SvNetAddress, protocol)},
 };
 
-static void read_lifetime(SvNetAddress *address, const struct rtattr *attr)
+static void read_lifetime(SvNetAddress *address, const struct nlattr *attr)
 {
     struct ifa_cacheinfo info;
 
-    if (!attr || RTA_PAYLOAD(attr) < sizeof(info))
+    if (nla_memcpy(&info, attr, sizeof(info)) < (int)sizeof(info))
         return;
-    memcpy(&info, RTA_DATA(attr), sizeof(info));
     address->limited = info.ifa_valid != FOR_EVER || info.ifa_prefered != FOR_EVER;
     if (!address->limited)
         return;
@@ -36,19 +35,19 @@ static void read_lifetime(SvNetAddress *address, const struct rtattr *attr)
     address->preferred_s = info.ifa_prefered;
 }
 
-SvNetAddress *sv_net_address_decode(const struct nlmsghdr *message, const GPtrArray *devices)
+gpointer sv_net_address_decode(struct nlmsghdr *message, const GPtrArray *devices)
 {
-    const struct ifaddrmsg *info = sv_nl_header(message, sizeof(*info));
-    const struct rtattr *table[ADDRESS_MAX + 1];
-    const SvNetDevice *device = info ? sv_net_device_at(devices, (int)info->ifa_index) : NULL;
+    const struct ifaddrmsg *info = nlmsg_data(message);
+    struct nlattr *table[ADDRESS_MAX + 1];
 
-    if (message->nlmsg_type != RTM_NEWADDR || !device ||
+    if (message->nlmsg_type != RTM_NEWADDR ||
+        nlmsg_parse(message, sizeof(*info), table, ADDRESS_MAX, NULL) < 0 ||
         (info->ifa_family != AF_INET && info->ifa_family != AF_INET6))
         return NULL;
-    sv_nl_parse(message, sizeof(*info), table, ADDRESS_MAX);
-    const struct rtattr *peer = table[IFA_LOCAL] ? table[IFA_ADDRESS] : NULL;
-    const struct rtattr *local = table[IFA_LOCAL] ? table[IFA_LOCAL] : table[IFA_ADDRESS];
-    if (!local)
+    const SvNetDevice *device = sv_net_device_at(devices, (int)info->ifa_index);
+    const struct nlattr *peer = table[IFA_LOCAL] ? table[IFA_ADDRESS] : NULL;
+    const struct nlattr *local = table[IFA_LOCAL] ? table[IFA_LOCAL] : table[IFA_ADDRESS];
+    if (!device || !local)
         return NULL;
     SvNetAddress *address = g_new0(SvNetAddress, 1);
     sandvirt__v1__net_address__init(address);
@@ -58,20 +57,19 @@ SvNetAddress *sv_net_address_decode(const struct nlmsghdr *message, const GPtrAr
     address->prefix_length = info->ifa_prefixlen;
     address->scope = info->ifa_scope;
     address->flags =
-        (table[IFA_FLAGS] ? sv_nl_u32(table[IFA_FLAGS]) : info->ifa_flags) & ADDRESS_FLAGS;
-    sv_bytes_set(&address->local, RTA_DATA(local), RTA_PAYLOAD(local));
+        (table[IFA_FLAGS] ? sv_attr_u32(table[IFA_FLAGS]) : info->ifa_flags) & ADDRESS_FLAGS;
+    sv_attr_bytes(&address->local, local);
     /* IPv4 tells it always. */
-    if (peer &&
-        (RTA_PAYLOAD(peer) != address->local.len ||
-            memcmp(RTA_DATA(peer), address->local.data, address->local.len) != 0))
-        sv_bytes_set(&address->peer, RTA_DATA(peer), RTA_PAYLOAD(peer));
+    if (peer && nla_memcmp(peer, address->local.data, address->local.len) != 0)
+        sv_attr_bytes(&address->peer, peer);
     read_lifetime(address, table[IFA_CACHEINFO]);
     return address;
 }
 
-GByteArray *sv_net_address_encode(const SvNetAddress *address, guint16 type, guint16 flags,
-    const GPtrArray *devices, GError **error)
+struct nl_msg *sv_net_address_encode(
+    gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
 {
+    const SvNetAddress *address = item;
     int index = sv_net_index_of(devices, address->link, error);
     const ProtobufCBinaryData *peer = address->peer.len ? &address->peer : &address->local;
     struct ifaddrmsg info = {.ifa_family = (guint8)address->family,
@@ -81,17 +79,21 @@ GByteArray *sv_net_address_encode(const SvNetAddress *address, guint16 type, gui
 
     if (!index)
         return NULL;
-    GByteArray *msg = sv_nl_new(type, flags, &info, sizeof(info));
-    sv_nl_put(msg, IFA_LOCAL, address->local.data, address->local.len);
-    sv_nl_put(msg, IFA_ADDRESS, peer->data, peer->len);
-    sv_attrs_put(attrs, G_N_ELEMENTS(attrs), address, msg);
+    struct nl_msg *msg = sv_nl_new(type, flags, &info, sizeof(info));
+    NLA_PUT(msg, IFA_LOCAL, (int)address->local.len, address->local.data);
+    NLA_PUT(msg, IFA_ADDRESS, (int)peer->len, peer->data);
+    if (!sv_attrs_put(attrs, G_N_ELEMENTS(attrs), address, msg))
+        goto nla_put_failure;
     if (address->flags)
-        sv_nl_put_u32(msg, IFA_FLAGS, address->flags);
+        NLA_PUT_U32(msg, IFA_FLAGS, address->flags);
     if (address->limited) {
         struct ifa_cacheinfo life = {
             .ifa_valid = address->valid_s, .ifa_prefered = address->preferred_s};
 
-        sv_nl_put(msg, IFA_CACHEINFO, &life, sizeof(life));
+        NLA_PUT(msg, IFA_CACHEINFO, sizeof(life), &life);
     }
     return msg;
+
+nla_put_failure:
+    return sv_nl_no_room(msg, error);
 }

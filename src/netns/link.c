@@ -71,60 +71,58 @@ static const Conf conf6[] = {
 };
 
 /* @first: the number of the array's first value. */
-static void read_conf(GPtrArray *settings, const struct rtattr *values, guint family,
+static void read_conf(GPtrArray *settings, const struct nlattr *values, guint family,
     const Conf *conf, gsize n, guint first)
 {
     for (gsize i = 0; values && i < n; i++) {
         gsize at = (conf[i].number - first) * sizeof(gint32);
 
-        if (at + sizeof(gint32) > RTA_PAYLOAD(values))
+        if (at + sizeof(gint32) > (gsize)nla_len(values))
             continue;
         SvNetSetting *setting = g_new0(SvNetSetting, 1);
         sandvirt__v1__net_setting__init(setting);
         setting->family = family;
         setting->name = g_strdup(conf[i].name);
-        memcpy(&setting->value, (const guint8 *)RTA_DATA(values) + at, sizeof(gint32));
+        memcpy(&setting->value, (const guint8 *)nla_data(values) + at, sizeof(gint32));
         g_ptr_array_add(settings, setting);
     }
 }
 
-static void read_families(SvNetDevice *device, const struct rtattr *spec)
+static void read_families(SvNetDevice *device, struct nlattr *spec)
 {
-    const struct rtattr *families[AF_INET6 + 1], *inet[IFLA_INET_MAX + 1],
-        *inet6[IFLA_INET6_MAX + 1];
+    struct nlattr *families[AF_INET6 + 1], *inet[IFLA_INET_MAX + 1], *inet6[IFLA_INET6_MAX + 1];
     GPtrArray *settings = g_ptr_array_new();
 
-    sv_nl_parse_nested(spec, families, AF_INET6);
-    sv_nl_parse_nested(families[AF_INET], inet, IFLA_INET_MAX);
-    sv_nl_parse_nested(families[AF_INET6], inet6, IFLA_INET6_MAX);
+    sv_attr_nested(spec, families, AF_INET6);
+    sv_attr_nested(families[AF_INET], inet, IFLA_INET_MAX);
+    sv_attr_nested(families[AF_INET6], inet6, IFLA_INET6_MAX);
     read_conf(settings, inet[IFLA_INET_CONF], AF_INET, conf4, G_N_ELEMENTS(conf4), 1);
     read_conf(settings, inet6[IFLA_INET6_CONF], AF_INET6, conf6, G_N_ELEMENTS(conf6), 0);
-    device->link->address_mode = sv_nl_u8(inet6[IFLA_INET6_ADDR_GEN_MODE]);
+    device->link->address_mode = sv_attr_u8(inet6[IFLA_INET6_ADDR_GEN_MODE]);
     device->link->n_settings = settings->len;
     device->link->settings = (SvNetSetting **)g_ptr_array_free(settings, FALSE);
 }
 
-static void read_mac(SvNetDevice *device, const struct rtattr *permanent)
+static void read_mac(SvNetDevice *device, const struct nlattr *permanent)
 {
     const ProtobufCBinaryData *mac = &device->link->mac;
-    gboolean born = permanent && RTA_PAYLOAD(permanent) <= sizeof(device->mac);
 
-    device->mac_len = (guint8)(born ? RTA_PAYLOAD(permanent) : MIN(mac->len, sizeof(device->mac)));
-    if (device->mac_len)
-        memcpy(device->mac, born ? RTA_DATA(permanent) : mac->data, device->mac_len);
+    device->mac_len = (guint8)nla_memcpy(device->mac, permanent, sizeof(device->mac));
+    if (permanent || !mac->len)
+        return;
+    device->mac_len = (guint8)MIN(mac->len, sizeof(device->mac));
+    memcpy(device->mac, mac->data, device->mac_len);
 }
 
-SvNetDevice *sv_net_device_decode(const struct nlmsghdr *message)
+gpointer sv_net_device_decode(struct nlmsghdr *message, const GPtrArray *devices)
 {
-    const struct ifinfomsg *info = sv_nl_header(message, sizeof(*info));
-    const struct rtattr *table[IFLA_MAX + 1], *kind[IFLA_INFO_MAX + 1];
+    const struct ifinfomsg *info = nlmsg_data(message);
+    struct nlattr *table[IFLA_MAX + 1], *kind[IFLA_INFO_MAX + 1];
 
-    if (message->nlmsg_type != RTM_NEWLINK || !info)
+    if (message->nlmsg_type != RTM_NEWLINK ||
+        nlmsg_parse(message, sizeof(*info), table, IFLA_MAX, NULL) < 0 || !table[IFLA_IFNAME])
         return NULL;
-    sv_nl_parse(message, sizeof(*info), table, IFLA_MAX);
-    sv_nl_parse_nested(table[IFLA_LINKINFO], kind, IFLA_INFO_MAX);
-    if (!table[IFLA_IFNAME])
-        return NULL;
+    sv_attr_nested(table[IFLA_LINKINFO], kind, IFLA_INFO_MAX);
     SvNetDevice *device = g_new0(SvNetDevice, 1);
     device->link = g_new0(SvNetLink, 1);
     sandvirt__v1__net_link__init(device->link);
@@ -133,12 +131,12 @@ SvNetDevice *sv_net_device_decode(const struct nlmsghdr *message)
     device->link->loopback = info->ifi_type == ARPHRD_LOOPBACK;
     device->index = info->ifi_index;
     device->type = info->ifi_type;
-    device->kind = sv_nl_string(kind[IFLA_INFO_KIND]);
-    device->alias = sv_nl_string(table[IFLA_IFALIAS]);
-    device->master = (int)sv_nl_u32(table[IFLA_MASTER]);
+    device->kind = sv_attr_string(kind[IFLA_INFO_KIND]);
+    device->alias = sv_attr_string(table[IFLA_IFALIAS]);
+    device->master = (int)sv_attr_u32(table[IFLA_MASTER]);
     /* The other one's number is of another namespace then. */
     if (!table[IFLA_LINK_NETNSID])
-        device->lower = (int)sv_nl_u32(table[IFLA_LINK]);
+        device->lower = (int)sv_attr_u32(table[IFLA_LINK]);
     if (device->lower == device->index)
         device->lower = 0;
     read_mac(device, table[IFLA_PERM_ADDRESS]);

@@ -10,17 +10,18 @@ static const SvAttr attrs[] = {
     {NDA_LLADDR, SV_ATTR_BYTES, G_STRUCT_OFFSET(SvNetNeighbour, mac)},
 };
 
-SvNetNeighbour *sv_net_neighbour_decode(const struct nlmsghdr *message, const GPtrArray *devices)
+gpointer sv_net_neighbour_decode(struct nlmsghdr *message, const GPtrArray *devices)
 {
-    const struct ndmsg *info = sv_nl_header(message, sizeof(*info));
-    const struct rtattr *table[NDA_MAX + 1];
-    const SvNetDevice *device = info ? sv_net_device_at(devices, info->ndm_ifindex) : NULL;
+    const struct ndmsg *info = nlmsg_data(message);
+    struct nlattr *table[NDA_MAX + 1];
 
-    if (message->nlmsg_type != RTM_NEWNEIGH || !device || info->ndm_state != NUD_PERMANENT ||
+    if (message->nlmsg_type != RTM_NEWNEIGH ||
+        nlmsg_parse(message, sizeof(*info), table, NDA_MAX, NULL) < 0 ||
+        info->ndm_state != NUD_PERMANENT ||
         (info->ndm_family != AF_INET && info->ndm_family != AF_INET6))
         return NULL;
-    sv_nl_parse(message, sizeof(*info), table, NDA_MAX);
-    if (!table[NDA_DST])
+    const SvNetDevice *device = sv_net_device_at(devices, info->ndm_ifindex);
+    if (!device || !table[NDA_DST])
         return NULL;
     SvNetNeighbour *neighbour = g_new0(SvNetNeighbour, 1);
     sandvirt__v1__net_neighbour__init(neighbour);
@@ -31,9 +32,10 @@ SvNetNeighbour *sv_net_neighbour_decode(const struct nlmsghdr *message, const GP
     return neighbour;
 }
 
-GByteArray *sv_net_neighbour_encode(const SvNetNeighbour *neighbour, guint16 type, guint16 flags,
-    const GPtrArray *devices, GError **error)
+struct nl_msg *sv_net_neighbour_encode(
+    gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
 {
+    const SvNetNeighbour *neighbour = item;
     struct ndmsg info = {.ndm_family = (guint8)neighbour->family,
         .ndm_ifindex = sv_net_index_of(devices, neighbour->link, error),
         .ndm_state = NUD_PERMANENT,
@@ -41,7 +43,7 @@ GByteArray *sv_net_neighbour_encode(const SvNetNeighbour *neighbour, guint16 typ
 
     if (!info.ndm_ifindex)
         return NULL;
-    GByteArray *msg = sv_nl_new(type, flags, &info, sizeof(info));
-    sv_attrs_put(attrs, G_N_ELEMENTS(attrs), neighbour, msg);
-    return msg;
+    struct nl_msg *msg = sv_nl_new(type, flags, &info, sizeof(info));
+    return sv_attrs_put(attrs, G_N_ELEMENTS(attrs), neighbour, msg) ? msg
+                                                                    : sv_nl_no_room(msg, error);
 }

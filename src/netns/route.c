@@ -6,6 +6,7 @@
 
 #define IP4_LENGTH 4u
 #define IP6_LENGTH 16u
+#define MAX_HOP_LENGTH 64
 
 static const SvAttr attrs[] = {
     {RTA_DST, SV_ATTR_BYTES, G_STRUCT_OFFSET(SvNetRoute, destination)},
@@ -19,16 +20,15 @@ static const SvAttr attrs[] = {
 
 /* ---- reading */
 
-static void read_gateway(
-    SvNetHop *hop, const struct rtattr *gateway, const struct rtattr *via, guint family)
+static void read_gateway(SvNetHop *hop, struct nlattr *const *table)
 {
-    if (gateway) {
-        sv_bytes_set(&hop->gateway, RTA_DATA(gateway), RTA_PAYLOAD(gateway));
-    } else if (via && RTA_PAYLOAD(via) > sizeof(struct rtvia)) {
-        const struct rtvia *other = RTA_DATA(via);
+    const struct nlattr *via = table[RTA_VIA];
+    const struct rtvia *other = via ? nla_data(via) : NULL;
 
-        sv_bytes_set(&hop->gateway, other->rtvia_addr, RTA_PAYLOAD(via) - sizeof(*other));
-    }
+    if (table[RTA_GATEWAY])
+        sv_attr_bytes(&hop->gateway, table[RTA_GATEWAY]);
+    else if (via && nla_len(via) > (int)sizeof(*other))
+        sv_bytes_set(&hop->gateway, other->rtvia_addr, (gsize)nla_len(via) - sizeof(*other));
 }
 
 /* (transfer full) NULL for a link that is not known. */
@@ -51,25 +51,22 @@ static void take_hops(SvNetRoute *route, GPtrArray *hops)
     route->hops = (SvNetHop **)g_ptr_array_free(hops, FALSE);
 }
 
-static gboolean read_hops(SvNetRoute *route, const struct rtattr *attr, const GPtrArray *devices)
+static gboolean read_hops(SvNetRoute *route, const struct nlattr *attr, const GPtrArray *devices)
 {
     GPtrArray *hops = g_ptr_array_new();
-    gssize left = (gssize)RTA_PAYLOAD(attr);
+    gssize left = nla_len(attr);
 
-    for (const struct rtnexthop *next = RTA_DATA(attr);
+    for (struct rtnexthop *next = nla_data(attr);
          left >= (gssize)sizeof(*next) && next->rtnh_len >= sizeof(*next) && next->rtnh_len <= left;
          left -= RTNH_ALIGN(next->rtnh_len), next = RTNH_NEXT(next)) {
-        const struct rtattr *gateway = NULL, *via = NULL;
-        gssize inner = next->rtnh_len - (gssize)sizeof(*next);
+        struct nlattr *table[RTA_MAX + 1];
         SvNetHop *hop = hop_new(devices, next->rtnh_ifindex, next->rtnh_flags);
 
-        for (const struct rtattr *a = RTNH_DATA(next); RTA_OK(a, inner); a = RTA_NEXT(a, inner)) {
-            gateway = a->rta_type == RTA_GATEWAY ? a : gateway;
-            via = a->rta_type == RTA_VIA ? a : via;
-        }
         if (!hop)
             continue;
-        read_gateway(hop, gateway, via, route->family);
+        nla_parse(
+            table, RTA_MAX, (gpointer)RTNH_DATA(next), next->rtnh_len - (int)sizeof(*next), NULL);
+        read_gateway(hop, table);
         hop->weight = next->rtnh_hops;
         g_ptr_array_add(hops, hop);
     }
@@ -78,7 +75,7 @@ static gboolean read_hops(SvNetRoute *route, const struct rtattr *attr, const GP
 }
 
 static gboolean read_hop(
-    SvNetRoute *route, const struct rtattr *const *table, guint32 flags, const GPtrArray *devices)
+    SvNetRoute *route, struct nlattr *const *table, guint32 flags, const GPtrArray *devices)
 {
     GPtrArray *hops = g_ptr_array_new();
     gboolean ok = TRUE;
@@ -87,11 +84,11 @@ static gboolean read_hop(
     if (table[RTA_OIF] &&
         (route->type == RTN_UNICAST || route->type == RTN_LOCAL || route->type == RTN_BROADCAST ||
             route->type == RTN_ANYCAST || route->type == RTN_MULTICAST)) {
-        SvNetHop *hop = hop_new(devices, (int)sv_nl_u32(table[RTA_OIF]), flags);
+        SvNetHop *hop = hop_new(devices, (int)sv_attr_u32(table[RTA_OIF]), flags);
 
         ok = hop != NULL;
         if (hop) {
-            read_gateway(hop, table[RTA_GATEWAY], table[RTA_VIA], route->family);
+            read_gateway(hop, table);
             g_ptr_array_add(hops, hop);
         }
     }
@@ -99,36 +96,34 @@ static gboolean read_hop(
     return ok;
 }
 
-static void read_metrics(SvNetRoute *route, const struct rtattr *attr)
+static void read_metrics(SvNetRoute *route, struct nlattr *attr)
 {
-    const struct rtattr *table[RTAX_MAX + 1];
+    struct nlattr *table[RTAX_MAX + 1];
     GPtrArray *metrics = g_ptr_array_new();
 
-    sv_nl_parse_nested(attr, table, RTAX_MAX);
+    sv_attr_nested(attr, table, RTAX_MAX);
     for (guint i = 1; i <= RTAX_MAX; i++) {
         if (!table[i] || i == RTAX_CC_ALGO)
             continue;
         Sandvirt__V1__NetMetric *metric = g_new0(Sandvirt__V1__NetMetric, 1);
         sandvirt__v1__net_metric__init(metric);
         metric->metric = i;
-        metric->value = sv_nl_u32(table[i]);
+        metric->value = sv_attr_u32(table[i]);
         g_ptr_array_add(metrics, metric);
     }
     if (table[RTAX_CC_ALGO])
-        route->congestion = sv_nl_string(table[RTAX_CC_ALGO]);
+        route->congestion = sv_attr_string(table[RTAX_CC_ALGO]);
     route->n_metrics = metrics->len;
     route->metrics = (Sandvirt__V1__NetMetric **)g_ptr_array_free(metrics, FALSE);
 }
 
-static void read_expiry(SvNetRoute *route, const struct rtattr *attr)
+static void read_expiry(SvNetRoute *route, const struct nlattr *attr)
 {
-    struct rta_cacheinfo info;
+    struct rta_cacheinfo info = {0};
     long ticks = sysconf(_SC_CLK_TCK);
 
-    if (!attr || RTA_PAYLOAD(attr) < sizeof(info) || ticks <= 0)
-        return;
-    memcpy(&info, RTA_DATA(attr), sizeof(info));
-    if (info.rta_expires > 0)
+    nla_memcpy(&info, attr, sizeof(info));
+    if (info.rta_expires > 0 && ticks > 0)
         route->expires_s = (guint32)((info.rta_expires + ticks - 1) / ticks);
 }
 
@@ -138,15 +133,16 @@ static gboolean is_own(const SvNetRoute *route)
     return route->table == RT_TABLE_LOCAL && route->protocol == RTPROT_KERNEL;
 }
 
-SvNetRoute *sv_net_route_decode(const struct nlmsghdr *message, const GPtrArray *devices)
+gpointer sv_net_route_decode(struct nlmsghdr *message, const GPtrArray *devices)
 {
-    const struct rtmsg *info = sv_nl_header(message, sizeof(*info));
-    const struct rtattr *table[RTA_MAX + 1];
+    const struct rtmsg *info = nlmsg_data(message);
+    struct nlattr *table[RTA_MAX + 1];
 
-    if (message->nlmsg_type != RTM_NEWROUTE || !info || (info->rtm_flags & RTM_F_CLONED) ||
+    if (message->nlmsg_type != RTM_NEWROUTE ||
+        nlmsg_parse(message, sizeof(*info), table, RTA_MAX, NULL) < 0 ||
+        (info->rtm_flags & RTM_F_CLONED) ||
         (info->rtm_family != AF_INET && info->rtm_family != AF_INET6))
         return NULL;
-    sv_nl_parse(message, sizeof(*info), table, RTA_MAX);
     SvNetRoute *route = g_new0(SvNetRoute, 1);
     sandvirt__v1__net_route__init(route);
     route->table = info->rtm_table;
@@ -168,63 +164,72 @@ SvNetRoute *sv_net_route_decode(const struct nlmsghdr *message, const GPtrArray 
     return NULL;
 }
 
-/* ---- writing */
+/* ---- writing: FALSE when there is no room */
 
-static void put_gateway(GByteArray *msg, const SvNetHop *hop, guint family)
+static gboolean put_gateway(struct nl_msg *msg, const SvNetHop *hop, guint family)
 {
     gsize own = family == AF_INET ? IP4_LENGTH : IP6_LENGTH;
 
     if (hop->gateway.len == 0)
-        return;
-    if (hop->gateway.len == own) {
-        sv_nl_put(msg, RTA_GATEWAY, hop->gateway.data, hop->gateway.len);
-        return;
-    }
+        return TRUE;
+    if (hop->gateway.len == own)
+        return nla_put(msg, RTA_GATEWAY, (int)own, hop->gateway.data) == 0;
     guint8 via[sizeof(struct rtvia) + IP6_LENGTH];
     struct rtvia head = {.rtvia_family = hop->gateway.len == IP6_LENGTH ? AF_INET6 : AF_INET};
     gsize len = MIN(hop->gateway.len, IP6_LENGTH);
     memcpy(via, &head, sizeof(head));
     memcpy(via + sizeof(head), hop->gateway.data, len);
-    sv_nl_put(msg, RTA_VIA, via, sizeof(head) + len);
+    return nla_put(msg, RTA_VIA, (int)(sizeof(head) + len), via) == 0;
 }
 
-static gboolean put_hops(
-    GByteArray *msg, const SvNetRoute *route, const GPtrArray *devices, GError **error)
+static gboolean put_hop(struct nl_msg *msg, const SvNetHop *hop, int index, guint family)
 {
-    gsize begun = sv_nl_begin(msg, RTA_MULTIPATH);
+    struct rtnexthop *next = nlmsg_reserve(msg, sizeof(*next), NLMSG_ALIGNTO);
 
-    for (gsize i = 0; i < route->n_hops; i++) {
-        const SvNetHop *hop = route->hops[i];
-        struct rtnexthop next = {.rtnh_flags = (guint8)hop->flags,
-            .rtnh_hops = (guint8)hop->weight,
-            .rtnh_ifindex = sv_net_index_of(devices, hop->link, error)};
-        gsize at = msg->len;
-
-        if (!next.rtnh_ifindex)
-            return FALSE;
-        g_byte_array_append(msg, (const guint8 *)&next, sizeof(next));
-        put_gateway(msg, hop, route->family);
-        ((struct rtnexthop *)(gpointer)(msg->data + at))->rtnh_len = (guint16)(msg->len - at);
-    }
-    sv_nl_end(msg, begun);
+    if (!next)
+        return FALSE;
+    *next = (struct rtnexthop){
+        .rtnh_flags = (guint8)hop->flags, .rtnh_hops = (guint8)hop->weight, .rtnh_ifindex = index};
+    if (!put_gateway(msg, hop, family))
+        return FALSE;
+    next->rtnh_len = (guint16)((char *)nlmsg_tail(nlmsg_hdr(msg)) - (char *)next);
     return TRUE;
 }
 
-static void put_metrics(GByteArray *msg, const SvNetRoute *route)
+static gboolean put_hops(struct nl_msg *msg, const SvNetRoute *route, const GPtrArray *devices)
 {
-    if (route->n_metrics == 0 && !*route->congestion)
-        return;
-    gsize begun = sv_nl_begin(msg, RTA_METRICS);
-    for (gsize i = 0; i < route->n_metrics; i++)
-        sv_nl_put_u32(msg, (guint16)route->metrics[i]->metric, route->metrics[i]->value);
-    if (*route->congestion)
-        sv_nl_put_string(msg, RTAX_CC_ALGO, route->congestion);
-    sv_nl_end(msg, begun);
+    /* Before there are pointers into it. */
+    nlmsg_expand(msg, nlmsg_get_max_size(msg) + route->n_hops * MAX_HOP_LENGTH);
+    struct nlattr *list = nla_nest_start(msg, RTA_MULTIPATH);
+
+    for (gsize i = 0; list && i < route->n_hops; i++) {
+        int index = sv_net_index_of(devices, route->hops[i]->link, NULL);
+        if (!put_hop(msg, route->hops[i], index, route->family))
+            return FALSE;
+    }
+    return list && nla_nest_end(msg, list) == 0;
 }
 
-GByteArray *sv_net_route_encode(
-    const SvNetRoute *route, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
+static gboolean put_metrics(struct nl_msg *msg, const SvNetRoute *route)
 {
+    struct nlattr *list = nla_nest_start(msg, RTA_METRICS);
+
+    if (!list)
+        return FALSE;
+    for (gsize i = 0; i < route->n_metrics; i++)
+        NLA_PUT_U32(msg, (int)route->metrics[i]->metric, route->metrics[i]->value);
+    if (*route->congestion)
+        NLA_PUT_STRING(msg, RTAX_CC_ALGO, route->congestion);
+    return nla_nest_end(msg, list) == 0;
+
+nla_put_failure:
+    return FALSE;
+}
+
+struct nl_msg *sv_net_route_encode(
+    gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
+{
+    const SvNetRoute *route = item;
     const SvNetHop *only = route->n_hops == 1 ? route->hops[0] : NULL;
     struct rtmsg info = {.rtm_family = (guint8)route->family,
         .rtm_dst_len = (guint8)route->destination_length,
@@ -235,20 +240,27 @@ GByteArray *sv_net_route_encode(
         .rtm_scope = (guint8)route->scope,
         .rtm_type = (guint8)route->type,
         .rtm_flags = only ? only->flags : 0};
-    int index = only ? sv_net_index_of(devices, only->link, error) : 0;
+    int index = 0;
 
-    if (only && !index)
-        return NULL;
-    g_autoptr(GByteArray) msg = sv_nl_new(type, flags, &info, sizeof(info));
-    sv_attrs_put(attrs, G_N_ELEMENTS(attrs), route, msg);
-    put_metrics(msg, route);
-    if (only) {
-        sv_nl_put_u32(msg, RTA_OIF, (guint32)index);
-        put_gateway(msg, only, route->family);
+    for (gsize i = 0; i < route->n_hops; i++) {
+        index = sv_net_index_of(devices, route->hops[i]->link, error);
+        if (!index)
+            return NULL;
     }
-    if (route->n_hops > 1 && !put_hops(msg, route, devices, error))
-        return NULL;
+    struct nl_msg *msg = sv_nl_new(type, flags, &info, sizeof(info));
+    if (!sv_attrs_put(attrs, G_N_ELEMENTS(attrs), route, msg) || !put_metrics(msg, route))
+        goto nla_put_failure;
+    if (only) {
+        NLA_PUT_U32(msg, RTA_OIF, (guint32)index);
+        if (!put_gateway(msg, only, route->family))
+            goto nla_put_failure;
+    }
+    if (route->n_hops > 1 && !put_hops(msg, route, devices))
+        goto nla_put_failure;
     if (route->expires_s && type == RTM_NEWROUTE)
-        sv_nl_put_u32(msg, RTA_EXPIRES, route->expires_s);
-    return g_steal_pointer(&msg);
+        NLA_PUT_U32(msg, RTA_EXPIRES, route->expires_s);
+    return msg;
+
+nla_put_failure:
+    return sv_nl_no_room(msg, error);
 }

@@ -23,21 +23,21 @@ static const SvAttr attrs[] = {
     {FRA_PROTOCOL, SV_ATTR_U8, G_STRUCT_OFFSET(SvNetRule, protocol)},
 };
 
-SvNetRule *sv_net_rule_decode(const struct nlmsghdr *message)
+gpointer sv_net_rule_decode(struct nlmsghdr *message, const GPtrArray *devices)
 {
-    const struct fib_rule_hdr *info = sv_nl_header(message, sizeof(*info));
-    const struct rtattr *table[FRA_MAX + 1];
+    const struct fib_rule_hdr *info = nlmsg_data(message);
+    struct nlattr *table[FRA_MAX + 1];
 
-    if (message->nlmsg_type != RTM_NEWRULE || !info ||
+    if (message->nlmsg_type != RTM_NEWRULE ||
+        nlmsg_parse(message, sizeof(*info), table, FRA_MAX, NULL) < 0 ||
         (info->family != AF_INET && info->family != AF_INET6))
         return NULL;
-    sv_nl_parse(message, sizeof(*info), table, FRA_MAX);
     SvNetRule *rule = g_new0(SvNetRule, 1);
     sandvirt__v1__net_rule__init(rule);
     rule->table = info->table;
     sv_attrs_read(attrs, G_N_ELEMENTS(attrs), table, rule);
     /* Rule 0 does not tell its priority. */
-    rule->priority = sv_nl_u32(table[FRA_PRIORITY]);
+    rule->priority = sv_attr_u32(table[FRA_PRIORITY]);
     rule->family = info->family;
     rule->action = info->action;
     rule->tos = info->tos;
@@ -45,18 +45,20 @@ SvNetRule *sv_net_rule_decode(const struct nlmsghdr *message)
     rule->source_length = info->src_len;
     rule->destination_length = info->dst_len;
     rule->has_suppress_length = table[FRA_SUPPRESS_PREFIXLEN] != NULL &&
-        sv_nl_u32(table[FRA_SUPPRESS_PREFIXLEN]) != NO_GROUP;
+        sv_attr_u32(table[FRA_SUPPRESS_PREFIXLEN]) != NO_GROUP;
     if (rule->has_suppress_length)
-        rule->suppress_length = sv_nl_u32(table[FRA_SUPPRESS_PREFIXLEN]);
+        rule->suppress_length = sv_attr_u32(table[FRA_SUPPRESS_PREFIXLEN]);
     rule->has_suppress_group =
-        table[FRA_SUPPRESS_IFGROUP] != NULL && sv_nl_u32(table[FRA_SUPPRESS_IFGROUP]) != NO_GROUP;
+        table[FRA_SUPPRESS_IFGROUP] != NULL && sv_attr_u32(table[FRA_SUPPRESS_IFGROUP]) != NO_GROUP;
     if (rule->has_suppress_group)
-        rule->suppress_group = sv_nl_u32(table[FRA_SUPPRESS_IFGROUP]);
+        rule->suppress_group = sv_attr_u32(table[FRA_SUPPRESS_IFGROUP]);
     return rule;
 }
 
-GByteArray *sv_net_rule_encode(const SvNetRule *rule, guint16 type, guint16 flags)
+struct nl_msg *sv_net_rule_encode(
+    gconstpointer item, guint16 type, guint16 flags, const GPtrArray *devices, GError **error)
 {
+    const SvNetRule *rule = item;
     struct fib_rule_hdr info = {.family = (guint8)rule->family,
         .dst_len = (guint8)rule->destination_length,
         .src_len = (guint8)rule->source_length,
@@ -64,14 +66,18 @@ GByteArray *sv_net_rule_encode(const SvNetRule *rule, guint16 type, guint16 flag
         .table = rule->table < 256 ? (guint8)rule->table : RT_TABLE_UNSPEC,
         .action = (guint8)rule->action,
         .flags = rule->flags};
-    GByteArray *msg = sv_nl_new(type, flags, &info, sizeof(info));
+    struct nl_msg *msg = sv_nl_new(type, flags, &info, sizeof(info));
 
-    sv_attrs_put(attrs, G_N_ELEMENTS(attrs), rule, msg);
+    if (!sv_attrs_put(attrs, G_N_ELEMENTS(attrs), rule, msg))
+        goto nla_put_failure;
     /* also 0, else the kernel chooses one */
-    sv_nl_put_u32(msg, FRA_PRIORITY, rule->priority);
+    NLA_PUT_U32(msg, FRA_PRIORITY, rule->priority);
     if (rule->has_suppress_length)
-        sv_nl_put_u32(msg, FRA_SUPPRESS_PREFIXLEN, rule->suppress_length);
+        NLA_PUT_U32(msg, FRA_SUPPRESS_PREFIXLEN, rule->suppress_length);
     if (rule->has_suppress_group)
-        sv_nl_put_u32(msg, FRA_SUPPRESS_IFGROUP, rule->suppress_group);
+        NLA_PUT_U32(msg, FRA_SUPPRESS_IFGROUP, rule->suppress_group);
     return msg;
+
+nla_put_failure:
+    return sv_nl_no_room(msg, error);
 }

@@ -34,24 +34,22 @@ GBytes *sv_net_pack(const ProtobufCMessage *message)
 
 /* ---- reading */
 
-typedef gpointer (*Decode)(const struct nlmsghdr *message, const GPtrArray *devices);
-
 typedef struct {
     GPtrArray *items;
     guint kept; /* items of earlier dumps */
     const GPtrArray *devices;
-    Decode decode;
+    SvNetDecode *decode;
     guint8 family;
 } Dump;
 
-static gboolean take_item(const struct nlmsghdr *message, gpointer user_data, GError **error)
+static gboolean take_item(struct nlmsghdr *message, gpointer user_data, GError **error)
 {
     Dump *dump = user_data;
-    const guint8 *family = sv_nl_header(message, 1);
+    const guint8 *family = nlmsg_data(message);
     gpointer item = NULL;
 
     /* A kernel without IPv6 answers with everything it has. */
-    if (dump->family == AF_UNSPEC || (family && *family == dump->family))
+    if (dump->family == AF_UNSPEC || (nlmsg_datalen(message) && *family == dump->family))
         item = dump->decode(message, dump->devices);
     if (item)
         g_ptr_array_add(dump->items, item);
@@ -71,37 +69,11 @@ static void start_again(gpointer user_data)
 
 /* Adds to @items. @header: begins with the family. */
 static gboolean dump_items(SvNetlink *nl, guint16 type, const void *header, gsize len,
-    Decode decode, const GPtrArray *devices, GPtrArray *items, GError **error)
+    SvNetDecode *decode, const GPtrArray *devices, GPtrArray *items, GError **error)
 {
-    g_autoptr(GByteArray) msg = sv_nl_new(type, NLM_F_DUMP, header, len);
     Dump dump = {items, items->len, devices, decode, *(const guint8 *)header};
 
-    return sv_netlink_dump(nl, msg, take_item, start_again, &dump, error);
-}
-
-static gpointer decode_device(const struct nlmsghdr *message, const GPtrArray *devices)
-{
-    return sv_net_device_decode(message);
-}
-
-static gpointer decode_address(const struct nlmsghdr *message, const GPtrArray *devices)
-{
-    return sv_net_address_decode(message, devices);
-}
-
-static gpointer decode_route(const struct nlmsghdr *message, const GPtrArray *devices)
-{
-    return sv_net_route_decode(message, devices);
-}
-
-static gpointer decode_neighbour(const struct nlmsghdr *message, const GPtrArray *devices)
-{
-    return sv_net_neighbour_decode(message, devices);
-}
-
-static gpointer decode_rule(const struct nlmsghdr *message, const GPtrArray *devices)
-{
-    return sv_net_rule_decode(message);
+    return sv_netlink_dump(nl, type, header, len, take_item, start_again, &dump, error);
 }
 
 GPtrArray *sv_net_devices_read(SvNetlink *nl, GError **error)
@@ -110,7 +82,8 @@ GPtrArray *sv_net_devices_read(SvNetlink *nl, GError **error)
         g_ptr_array_new_with_free_func((GDestroyNotify)sv_net_device_free);
     const struct ifinfomsg links = {.ifi_family = AF_UNSPEC};
 
-    if (!dump_items(nl, RTM_GETLINK, &links, sizeof(links), decode_device, NULL, devices, error))
+    if (!dump_items(
+            nl, RTM_GETLINK, &links, sizeof(links), sv_net_device_decode, NULL, devices, error))
         return NULL;
     return g_steal_pointer(&devices);
 }
@@ -123,13 +96,14 @@ static gboolean read_family(SvNetlink *nl, SvNetState *state, guint8 family, GEr
     const struct fib_rule_hdr rule = {.family = family};
     const GPtrArray *devices = state->devices;
 
-    return dump_items(nl, RTM_GETADDR, &address, sizeof(address), decode_address, devices,
+    return dump_items(nl, RTM_GETADDR, &address, sizeof(address), sv_net_address_decode, devices,
                state->addresses, error) &&
+        dump_items(nl, RTM_GETROUTE, &route, sizeof(route), sv_net_route_decode, devices,
+            state->routes, error) &&
+        dump_items(nl, RTM_GETNEIGH, &neighbour, sizeof(neighbour), sv_net_neighbour_decode,
+            devices, state->neighbours, error) &&
         dump_items(
-            nl, RTM_GETROUTE, &route, sizeof(route), decode_route, devices, state->routes, error) &&
-        dump_items(nl, RTM_GETNEIGH, &neighbour, sizeof(neighbour), decode_neighbour, devices,
-            state->neighbours, error) &&
-        dump_items(nl, RTM_GETRULE, &rule, sizeof(rule), decode_rule, devices, state->rules, error);
+            nl, RTM_GETRULE, &rule, sizeof(rule), sv_net_rule_decode, devices, state->rules, error);
 }
 
 SvNetState *sv_net_state_read(SvNetlink *nl, GError **error)

@@ -475,21 +475,56 @@ static void test_refusal(void)
         return;
     g_autoptr(SvNetlink) nl = sv_netlink_new(NETLINK_ROUTE, &error);
     struct ifaddrmsg info = {.ifa_family = AF_INET, .ifa_prefixlen = 99, .ifa_index = 1};
-    g_autoptr(GByteArray) msg =
-        sv_nl_new(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &info, sizeof(info));
+    struct nl_msg *msg = sv_nl_new(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &info, sizeof(info));
     int errsv = 0;
 
-    sv_nl_put_u32(msg, IFA_LOCAL, 1);
+    nla_put_u32(msg, IFA_LOCAL, 1);
     g_assert_false(sv_netlink_request(nl, msg, &errsv, &error));
     g_assert_cmpint(errsv, ==, EINVAL);
     g_assert_true(sv_error_is(error, SV_ERR_INVALID));
     g_assert_nonnull(strchr(error->message, ':'));
 }
 
+/* Messages grow as far as the kernel reads them, and no further. */
+static void test_long(void)
+{
+    g_autoptr(GError) error = NULL;
+    SvNetLink lo = SANDVIRT__V1__NET_LINK__INIT;
+    SvNetDevice device = {.link = &lo, .index = 1};
+    gpointer items[] = {&device};
+    const GPtrArray devices = {items, G_N_ELEMENTS(items)};
+    SvNetHop hop = SANDVIRT__V1__NET_HOP__INIT;
+    SvNetHop *hops[2000];
+    SvNetRoute route = SANDVIRT__V1__NET_ROUTE__INIT;
+    guint8 gateway[16] = {0xfd};
+
+    lo.name = (char *)"lo";
+    hop.link = (char *)"lo";
+    hop.gateway.data = gateway;
+    hop.gateway.len = sizeof gateway;
+    for (guint i = 0; i < G_N_ELEMENTS(hops); i++)
+        hops[i] = &hop;
+    route.family = AF_INET6;
+    route.hops = hops;
+    route.n_hops = G_N_ELEMENTS(hops);
+    struct nl_msg *msg = sv_net_route_encode(&route, RTM_NEWROUTE, NLM_F_CREATE, &devices, &error);
+    g_assert_no_error(error);
+    struct nlattr *list = nlmsg_find_attr(nlmsg_hdr(msg), sizeof(struct rtmsg), RTA_MULTIPATH);
+    g_assert_cmpint(nla_len(list), ==, 2000 * (8 + 4 + 16));
+    nlmsg_free(msg);
+
+    g_autofree char *text = g_strnfill(70000, 'x');
+    route.n_hops = 0;
+    route.congestion = text;
+    g_assert_null(sv_net_route_encode(&route, RTM_NEWROUTE, NLM_F_CREATE, &devices, &error));
+    g_assert_true(sv_error_is(error, SV_ERR_LIMIT));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/netns/read", test_read);
+    g_test_add_func("/netns/long", test_long);
     g_test_add_func("/netns/read-empty", test_read_limits);
     g_test_add_func("/netns/mirror", test_mirror);
     g_test_add_func("/netns/follow", test_follow);
