@@ -183,3 +183,15 @@ gboolean sv_link_give_back(
     }
     return ok;
 }
+
+void sv_link_count(SvNetlink *nl, const char *tap, guint64 *received, guint64 *sent)
+{
+    struct rtnl_link *link = NULL;
+    int result = rtnl_link_get_kernel(sv_netlink_socket(nl), 0, tap, &link);
+    if (!sv_netlink_check(nl, result, NULL, NULL))
+        return;
+    /* What the tap sends, the machine gets. */
+    *received += rtnl_link_get_stat(link, RTNL_LINK_TX_BYTES);
+    *sent += rtnl_link_get_stat(link, RTNL_LINK_RX_BYTES);
+    rtnl_link_put(link);
+}

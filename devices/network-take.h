@@ -30,5 +30,7 @@ gboolean sv_link_take(int netns_fd, const SvTakeLink *take, gboolean *made_qdisc
 /* The link as it was. What is gone already is fine. */
 gboolean sv_link_give_back(int netns_fd, const SvTakeLink *take, gboolean made_qdisc,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* What the machine has got and sent through @tap, in bytes, is added. A tap that is gone adds nothing. */
+void sv_link_count(SvNetlink *nl, const char *tap, guint64 *received, guint64 *sent);
 
 G_END_DECLS

@@ -42,7 +42,7 @@ static guint64 value_of(const virTypedParameter *param)
     }
 }
 
-/* "net.0.rx.bytes" and the like: by their ends. cpu.time is of libvirt's own cgroup, which a machine may have
+/* "block.0.rd.bytes" and the like: by their ends. cpu.time is of libvirt's own cgroup, which a machine may have
  * left: the vCPUs' times are of the threads themselves. */
 static void take(SvMachineStats *stats, const virTypedParameter *param)
 {
@@ -58,10 +58,6 @@ static void take(SvMachineStats *stats, const virTypedParameter *param)
         stats->memory = value * 1024;
     else if (strcmp(name, "balloon.rss") == 0)
         stats->memory_used = value * 1024;
-    else if (g_str_has_suffix(name, ".rx.bytes"))
-        stats->net_received += value;
-    else if (g_str_has_suffix(name, ".tx.bytes"))
-        stats->net_sent += value;
     else if (g_str_has_suffix(name, ".rd.bytes"))
         stats->disk_read += value;
     else if (g_str_has_suffix(name, ".wr.bytes"))
@@ -98,7 +94,7 @@ GPtrArray *sv_libvirt_stats(const SvConfig *config, GError **error)
     }
     int n = virConnectGetAllDomainStats(conn,
         VIR_DOMAIN_STATS_STATE | VIR_DOMAIN_STATS_VCPU | VIR_DOMAIN_STATS_BALLOON |
-            VIR_DOMAIN_STATS_INTERFACE | VIR_DOMAIN_STATS_BLOCK,
+            VIR_DOMAIN_STATS_BLOCK,
         &records, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
     if (n < 0) {
         sv_hv_set_libvirt_error(error, "read the statistics of the machines");

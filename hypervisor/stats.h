@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What libvirt counts of sandvirt's machines: for `top` and `metrics`, programs that may block. */
+/* What libvirt counts of sandvirt's machines: for `top` and `metrics`, programs that may block. The network is 0: see
+ * core/network-count.h. */
 #pragma once
 
 #include "conf/config.h"

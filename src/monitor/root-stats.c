@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "monitor/root-stats.h"
 
-#include "core/record.h"
+#include "core/network-count.h"
 
 #define MIB (1024u * 1024)
 
@@ -11,22 +11,26 @@ static gint compare(gconstpointer a, gconstpointer b)
     return g_strcmp0((*one)->metadata->sandbox, (*two)->metadata->sandbox);
 }
 
-/* libvirt counts the room for more memory as memory. */
-static void take_record(const SvConfig *config, const char *root, SvMachineStats *stats)
+/* libvirt counts the room for more memory as memory, and does not find the network cards. */
+static void take_record(
+    const SvConfig *config, const char *root, const GPtrArray *containers, SvMachineStats *stats)
 {
     g_autoptr(SvPaths) paths = sv_paths_new(config, root, stats->metadata->sandbox, FALSE, NULL);
     g_autoptr(SvSandboxRecord) record = paths ? sv_sandbox_record_load(paths, NULL) : NULL;
     if (record && record->memory_mib > 0)
         stats->memory = record->memory_mib * MIB;
+    if (record)
+        sv_network_count(record, containers, &stats->net_received, &stats->net_sent);
 }
 
 GPtrArray *sv_root_stats(const SvConfig *config, const char *root, GError **error)
 {
     GPtrArray *all = sv_libvirt_stats(config, error);
+    g_autoptr(GPtrArray) containers = all ? sv_record_list(root, NULL, NULL) : NULL;
     for (guint i = all ? all->len : 0; i > 0; i--) {
         SvMachineStats *stats = all->pdata[i - 1];
         if (g_strcmp0(stats->metadata->root, root) == 0 && stats->metadata->sandbox)
-            take_record(config, root, stats);
+            take_record(config, root, containers, stats);
         else
             g_ptr_array_remove_index(all, i - 1);
     }

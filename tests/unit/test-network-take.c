@@ -207,6 +207,16 @@ static void test_frames(void)
     send_frame(f.tap, 2);
     g_assert_true(receive_frame(f.wire, 2, 5000));
 
+    /* what the machine got is what the tap has sent */
+    guint64 received = 0, sent = 0;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SvNetlink) nl = sv_netlink_new_in(f.pod, NETLINK_ROUTE, &error);
+    g_assert_no_error(error);
+    sv_link_count(nl, TAP, &received, &sent);
+    g_assert_cmpuint(received, >=, ETH_ZLEN);
+    g_assert_cmpuint(sent, >=, ETH_ZLEN);
+    sv_link_count(nl, "gone", &received, &sent);
+
     /* QEMU is killed, and nobody gave anything back: the next one takes over all the same */
     sv_fd_clear(&f.tap);
     f.tap = open_tap();
