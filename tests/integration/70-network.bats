@@ -159,6 +159,9 @@ taps() { ip -n "$POD_NS" -o link | grep -c 'alias sandvirt:' || true; }
     assert_eq "$(inside payload udp 10.66.0.1 702 datagram)" datagram
     run -0 virsh -c qemu:///system domiflist "$(domain_of "$ID")"
     assert_has "$output" "$(ip -n "$POD_NS" -j link | jq -r '.[] | select(.ifname == "eth0").address')"
+    # libvirt looks for the taps where they are no more: these do not
+    run -0 rt top --once --json
+    assert_eq "$(jq '.[0] | .netReceived > 200000 and .netSent > 200000' <<<"$output")" true "$output"
     run -0 rt delete --force "$ID"
     assert_same_text 'the namespace' "$before" "$(found)"
     assert_same_snap
@@ -208,6 +211,21 @@ END
     up
     assert_alike
     assert_eq "$(taps)" 2 taps
+    # frames of the full length, and packets that need several
+    batch "$FAR_NS" <<END
+link set far-eth0 mtu 9000
+link set far-net-15-char mtu 1280
+addr add 10.66.0.1/24 dev far-eth0
+addr add 10.72.0.1/16 dev far-net-15-char
+route add 10.67.0.1/32 dev far-net-15-char
+END
+    ip -n "$POD_NS" neigh del 10.66.0.1 dev eth0
+    wait_for 20 assert_alike
+    far busybox ping -c 2 -W 5 -s 8972 10.66.0.2
+    far busybox ping -c 2 -W 5 -s 20000 10.66.0.2
+    far busybox ping -c 2 -W 5 -s 1252 10.67.0.1
+    far busybox ping -c 2 -W 5 -s 9000 10.67.0.1
+    ip -n "$POD_NS" neigh add 10.66.0.1 lladdr 02:66:00:00:00:aa dev eth0 nud permanent
     run -0 rt delete --force "$ID"
     assert_same_text 'the namespace' "$before" "$(found)"
 }
@@ -271,8 +289,64 @@ END
         "$(inside ip -j addr | addresses)"
     far busybox ping -c 2 -W 5 10.68.0.2
     far busybox ping -c 2 -W 5 10.66.0.2
+    grep -q "$ID: network: port0 (veth) is not in the machine" "$LOG/launcher"
     rt delete --force "$ID"
     assert_same_text 'the namespace' "$before" "$(found)"
+}
+
+# other_link NAME ADDRESS IP-WORDS...: a link made in $FAR_NS and moved to the pod; FALSE: the kernel has none of its kind.
+other_link() {
+    ip -n "$FAR_NS" link add name "$1" "${@:3}" 2>/dev/null || return
+    ip -n "$FAR_NS" link set "$1" netns "$POD_NS"
+    ip -n "$POD_NS" link set "$1" up
+    ip -n "$POD_NS" addr add "$2" dev "$1"
+}
+
+@test "ipvlan, vlan, dummy, as far as the kernel has them" {
+    local before kinds=''
+    ip -n "$POD_NS" link set lo up
+    batch "$FAR_NS" <<END
+link add under type veth peer name under2
+link set under up
+link set under2 up
+addr add 10.68.0.1/24 dev under2
+END
+    ! other_link ipv0 10.68.0.2/24 link under type ipvlan mode l2 || kinds+=i
+    ! other_link vlan7 10.69.0.2/24 link under type vlan id 7 || kinds+=v
+    ! other_link dummy7 10.70.0.1/32 type dummy || kinds+=d
+    [ -n "$kinds" ] || skip 'none of them'
+    if [[ $kinds = *v* ]]; then
+        ip -n "$FAR_NS" link add link under2 name far-vlan type vlan id 7
+        ip -n "$FAR_NS" link set far-vlan up
+        ip -n "$FAR_NS" addr add 10.69.0.1/24 dev far-vlan
+    fi
+    before=$(found)
+    up
+    assert_alike
+    assert_eq "$(taps)" ${#kinds} taps
+    [[ $kinds != *i* ]] || far busybox ping -c 2 -W 5 10.68.0.2
+    [[ $kinds != *v* ]] || far busybox ping -c 2 -W 5 10.69.0.2
+    [[ $kinds != *d* ]] || inside ping -c 1 10.70.0.1
+    rt delete --force "$ID"
+    assert_same_text 'the namespace' "$before" "$(found)"
+    echo "# kinds: $kinds" >&3
+}
+
+@test "two vCPUs: two queues; checksums and long frames are the host's work" {
+    local tap
+    plain
+    new_id n
+    mkb "$T/b" sleep 1000000
+    in_ns "$T/b"
+    jqe "$T/b" '.linux.resources.cpu = {quota: 200000, period: 100000}'
+    start_bundle
+    tap=$(ip -n "$POD_NS" -d -j link | jq -c '.[] | select(.ifname | test("^sv[0-9a-f]{9}")).linkinfo.info_data
+        | {type, vnet_hdr, multi_queue, numqueues}')
+    assert_eq "$tap" '{"type":"tap","vnet_hdr":true,"multi_queue":true,"numqueues":2}'
+    assert_eq "$(inside sh -c 'echo /sys/class/net/eth0/queues/[rt]x-*')" \
+        "$(printf '/sys/class/net/eth0/queues/%s ' rx-0 rx-1 tx-0 tx-1 | sed 's/ $//')"
+    serve inside tcp-serve :: 700
+    assert_eq "$(seq 1 200000 | far "$PAYLOAD" tcp 10.66.0.2 700 | sha256sum)" "$(seq 1 200000 | sha256sum)"
 }
 
 @test "eight links" {
@@ -589,6 +663,35 @@ ipam() { echo '"ipam": {"type": "host-local", "dataDir": "'"$T"'/ipam", "ranges"
     done
 }
 
+@test "CNI: portmap after bridge, as CRI-O calls them" {
+    [ -x /usr/lib/cni/portmap ] || skip 'no plug-ins'
+    far iptables -t nat -n -L >/dev/null 2>&1 || skip 'no iptables here'
+    local bridge portmap
+    ip -n "$POD_NS" link set lo up
+    batch "$FAR_NS" <<END
+link add up0 type veth peer name up1
+link set up0 up
+link set up1 up
+addr add 10.66.9.1/24 dev up0
+END
+    bridge="{\"cniVersion\": \"0.4.0\", \"name\": \"test\", \"type\": \"bridge\", \"bridge\": \"cni0\", \"isGateway\": true,
+        \"ipMasq\": true, $(ipam)}"
+    cni bridge ADD "$bridge" >"$T/result" || fail "$(cat "$T/result")"
+    portmap=$(jq -c '{cniVersion: "0.4.0", name: "test", type: "portmap", capabilities: {portMappings: true}, snat: true, prevResult: .,
+        runtimeConfig: {portMappings: [{hostPort: 7777, containerPort: 7000, protocol: "tcp"}]}}' "$T/result")
+    cni portmap ADD "$portmap" >"$T/cni.log" || fail "$(cat "$T/cni.log")"
+    up
+    assert_alike
+    serve inside tcp-serve :: 7000
+    assert_eq "$(echo mapped | far "$PAYLOAD" tcp 10.66.9.1 7777)" mapped
+    cni portmap DEL "$portmap"
+    cni bridge DEL "$bridge"
+    run far "$PAYLOAD" tcp 10.66.9.1 7777 </dev/null
+    assert_status 1
+    rt delete --force "$ID"
+    assert_same_snap
+}
+
 @test "CNI: the network is taken away before the pod is stopped" {
     [ -x /usr/lib/cni/bridge ] || skip 'no plug-ins'
     local conf
@@ -627,13 +730,14 @@ link set up0 up
 link set up1 up
 addr add 10.66.9.1/24 dev up0
 END
-    pod_man run --detach --name "p$N" --network "n$N" --publish 7777:7000 busybox:test \
+    pod_man run --detach --name "p$N" --network "n$N" --publish 7777:7000 --dns 10.66.9.53 busybox:test \
         payload tcp-serve 0.0.0.0 7000 </dev/null >"$T/run.log" 2>&1 3>&- 4>&- || fail "$(cat "$T/run.log")"
     local address
     address=$(pod_man inspect "p$N" | jq -r '.[0].NetworkSettings.Networks[].IPAddress')
     assert_eq "$(pod_man exec "p$N" ip -o -4 addr show dev eth0 | grep -o "inet [0-9.]*")" "inet $address"
     wait_for 20 eval '[ "$(echo published | far "$PAYLOAD" tcp 10.66.9.1 7777)" = published ]'
     assert_has "$(pod_man exec "p$N" cat /etc/hosts)" "$address"
+    assert_has "$(pod_man exec "p$N" cat /etc/resolv.conf)" 10.66.9.53
     pod_man rm --force --time 0 "p$N" >"$T/rm.log" 2>&1 || fail "$(cat "$T/rm.log")"
     pod_man rmi --force busybox:test >/dev/null 2>&1
     umount "$WORK/podman/storage/overlay" 2>/dev/null || true

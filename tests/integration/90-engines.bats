@@ -17,6 +17,7 @@ teardown_file() {
     for pid in docker containerd; do
         [ ! -e "$WORK/$pid.pid" ] || stop_pid "$(cat "$WORK/$pid.pid")"
     done
+    [ ! -e "$WORK/docker.ns" ] || ip netns del "$(cat "$WORK/docker.ns")"
     awk -v w="$WORK/" 'index($5, w) == 1 { print $5 }' /proc/self/mountinfo | grep -v /boot/ | sort -r | xargs -r umount -l
     suite_end
 }
@@ -101,8 +102,11 @@ ctr_run() { # the options of ctr run
 
 docker_up() {
     [ ! -e "$WORK/docker.pid" ] || return 0
-    # Debian's client; another one may come first in PATH
-    setsid dockerd --data-root "$WORK/dk/data" --exec-root "$WORK/dk/exec" --pidfile "$WORK/dk.pid" \
+    # Its bridges and ports are in a namespace of its own. Debian's client; another one may come first in PATH.
+    ip netns add "svd-$$"
+    ip -n "svd-$$" link set lo up
+    echo "svd-$$" >"$WORK/docker.ns"
+    setsid nsenter "--net=/run/netns/svd-$$" dockerd --data-root "$WORK/dk/data" --exec-root "$WORK/dk/exec" --pidfile "$WORK/dk.pid" \
         --host "unix://$WORK/dk.sock" --bridge none --iptables=false --ip6tables=false --storage-driver vfs \
         --exec-opt native.cgroupdriver=cgroupfs --add-runtime "sandvirt=$WORK/sandvirt" \
         </dev/null >"$LOG/docker" 2>&1 3>&- 4>&- &
@@ -135,5 +139,32 @@ dk() { /usr/bin/docker --host "unix://$WORK/dk.sock" "$@"; }
     run -0 dk stop --time 20 d1
     assert_eq "$(dk inspect --format '{{.State.ExitCode}}' d1)" 3
     run -0 dk rm d1
+    wait_for 10 no_domains
+}
+
+@test "Docker: a network that a hook makes, and a published port" {
+    have dockerd
+    [ -x /usr/bin/docker ] || skip 'no client'
+    docker_up
+    local ns address
+    ns=$(cat "$WORK/docker.ns")
+    dk network create --driver bridge --subnet 10.66.3.0/24 net1 >/dev/null
+    run -0 dk run --detach --name d2 --hostname named --runtime sandvirt --network net1 --publish 7777:7000 \
+        localhost/busybox:test payload tcp-serve :: 7000
+    address=$(dk inspect d2 | jq -r '.[0].NetworkSettings.Networks.net1.IPAddress')
+    assert_eq "$(dk exec d2 ip -o -4 addr show dev eth0 | grep -o 'inet [0-9.]*')" "inet $address"
+    assert_has "$(dk exec d2 ip route)" 'default via 10.66.3.1'
+    assert_has "$(dk exec d2 cat /etc/hosts)" "$address"
+    assert_eq "$(dk exec d2 hostname)" named
+    wait_for 20 eval '[ "$(echo direct | ip netns exec "$ns" "$PAYLOAD" tcp "$address" 7000)" = direct ]'
+    assert_eq "$(echo published | ip netns exec "$ns" "$PAYLOAD" tcp 127.0.0.1 7777)" published
+    # it is connected to another network while it runs
+    dk network create --driver bridge --subnet 10.66.4.0/24 net2 >/dev/null
+    dk network connect net2 d2
+    wait_for 20 eval 'dk exec d2 ip -o -4 addr | grep -q 10.66.4.'
+    dk network disconnect net2 d2
+    wait_for 20 eval '! dk exec d2 ip -o -4 addr | grep -q 10.66.4.'
+    run -0 dk rm --force d2
+    dk network rm net1 net2
     wait_for 10 no_domains
 }
