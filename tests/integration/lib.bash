@@ -429,9 +429,9 @@ snap() {
             ! -path "$RUN/.box" ! -path "$RUN/.disk" ! -path "$ROOT/.sandbox" ! -path "$ROOT/.lock" 2>/dev/null | sed 's/^/file /'
         find "$WORK/boot" -mindepth 1 2>/dev/null | sed 's/^/file /'
         # Taps have names of their own; other links are somebody else's.
-        ip -o link | awk -F': ' '{ print "link", $2 }' | grep -E ' (sv[0-9a-f]{8}|(vnet|tap)[0-9])' || true
+        ip -o link 2>/dev/null | awk -F': ' '{ print "link", $2 }' | grep -E ' (sv[0-9a-f]{8}|(vnet|tap)[0-9])' || true
         find /sys/fs/cgroup -type d -path "*${WORK##*.}*" 2>/dev/null | sed 's/^/cgroup /'
-        losetup -n -l -O NAME,BACK-FILE | grep -F "$WORK" | sed 's/^/loop /' || true
+        losetup -n -l --raw -O NAME,BACK-FILE | grep -F "$WORK" | sed 's/^/loop /' || true
     } | sort
 }
 
