@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define QCOW2_DATA_FILE (G_GUINT64_CONSTANT(1) << 2) /* incompatible feature: external data file */
@@ -91,6 +92,11 @@ static gboolean look_inside(int fd, const char *format, SvBlockImage *image, GEr
         g_set_error_literal(error, SV_DEVICES_ERROR, SV_ERR_INVALID, "is no regular file");
         return FALSE;
     }
+    g_autofree char *loop = sv_block_find_loop(&st);
+    if (loop != NULL) {
+        g_set_error(error, SV_DEVICES_ERROR, SV_ERR_BUSY, "is in use as block device \"%s\"", loop);
+        return FALSE;
+    }
     image->device = st.st_dev;
     image->inode = st.st_ino;
     image->read_only = (st.st_mode & 0222) == 0;
@@ -128,4 +134,10 @@ int sv_block_image_open(
         return sv_fd_steal(&fd);
     g_prefix_error(error, "image file \"%s\" ", shown);
     return -1;
+}
+
+char *sv_block_image_name(const SvBlockImage *image)
+{
+    return g_strdup_printf(
+        "%" G_GUINT64_FORMAT "@%u:%u", image->inode, major(image->device), minor(image->device));
 }

@@ -22,6 +22,8 @@ gboolean sv_block_image_is_below(const char *path, char *const *folders);
  * everything else that is wrong SV_ERR_INVALID or the system's word. */
 int sv_block_image_open(const char *path, char *const *folders, const char *format,
     SvBlockImage *image, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* "INODE@MAJOR:MINOR": the same for two names of one file; (transfer full). */
+char *sv_block_image_name(const SvBlockImage *image);
 /* The first bytes of a qcow2 file, for the fuzzer too. */
 #define SV_BLOCK_QCOW2_HEADER 104
 gboolean sv_block_image_check_qcow2(

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #define SYSFS_MAX 4096
@@ -57,6 +56,12 @@ guint64 sv_block_seq(guint major, guint minor)
         return 0;
     guint64 seq = read_number(dir, "diskseq");
     return seq != 0 ? seq : read_number(dir, "../diskseq"); /* of a partition: its disk's */
+}
+
+gboolean sv_block_is_writable(guint major, guint minor)
+{
+    g_autofree char *dir = g_strdup_printf("/sys/dev/block/%u:%u", major, minor);
+    return read_number(dir, "ro") == 0;
 }
 
 /* "DEVNAME=loop0" of the uevent file; slashes of a name in a folder ("cciss/c0d0") are kept. */
@@ -163,9 +168,9 @@ int sv_block_open_exclusive(const SvBlockInfo *info, GError **error)
     g_auto(SvFd) fd = open(info->node, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
     if (fd < 0 && errno == EBUSY) {
-        g_autofree char *user = sv_block_user(info);
-        g_set_error(
-            error, SV_DEVICES_ERROR, SV_ERR_BUSY, "block device \"%s\" is %s", info->node, user);
+        g_autofree char *user = sv_block_find_user(info);
+        g_set_error(error, SV_DEVICES_ERROR, SV_ERR_BUSY, "block device \"%s\" is %s", info->node,
+            user != NULL ? user : "in use");
         return -1;
     }
     if (fd < 0 || fstat(fd, &st) < 0) {
@@ -175,6 +180,12 @@ int sv_block_open_exclusive(const SvBlockInfo *info, GError **error)
     if (!S_ISBLK(st.st_mode) || st.st_rdev != makedev(info->major, info->minor)) {
         g_set_error(
             error, SV_DEVICES_ERROR, SV_ERR_INVALID, "\"%s\" is another device by now", info->node);
+        return -1;
+    }
+    g_autofree char *loop = sv_block_find_loop(&st);
+    if (loop != NULL) {
+        g_set_error(error, SV_DEVICES_ERROR, SV_ERR_BUSY,
+            "block device \"%s\" is part of block device \"%s\"", info->node, loop);
         return -1;
     }
     return sv_fd_steal(&fd);

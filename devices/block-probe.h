@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#include <sys/stat.h>
+
 G_BEGIN_DECLS
 
 #define SV_DEVICES_ERROR (sv_devices_error_quark())
@@ -34,14 +36,19 @@ SvBlockInfo *sv_block_probe_path(const char *path, const char *what, GError **er
     G_GNUC_WARN_UNUSED_RESULT;
 
 /* Opens the device exclusively (O_EXCL, read-only): works only when nobody on the host has mounted it,
- * swaps on it, or builds another device of it, in any namespace, the partitions of a disk included.
- * While the descriptor is open nobody else can begin to. -1 + SV_ERR_BUSY with the user's name where
+ * swaps on it, or builds another device of it (loop devices too), in any namespace, the partitions of a
+ * disk included. While the descriptor is open nobody else can begin to. -1 + SV_ERR_BUSY with the user's name where
  * it can be found. */
 int sv_block_open_exclusive(const SvBlockInfo *info, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-/* "mounted at \"/mnt\"", "in use as swap", ...; (transfer full) "in use" when nothing more is known. */
-char *sv_block_user(const SvBlockInfo *info);
+/* Who uses it: "mounted at \"/mnt\"", "in use as swap", ... NULL: nobody that can be found; the kernel
+ * may know of one. (transfer full) */
+char *sv_block_find_user(const SvBlockInfo *info);
+/* "/dev/loop3" when that loop device stands on the file or block device @st: the kernel lets it, whoever
+ * has that exclusively. NULL: none does. (transfer full) */
+char *sv_block_find_loop(const struct stat *st);
 
 guint64 sv_block_seq(guint major, guint minor);
+gboolean sv_block_is_writable(guint major, guint minor); /* for the host */
 /* TRUE when @path (nullable) is a node with these numbers. */
 gboolean sv_block_is_node(const char *path, guint major, guint minor);
 

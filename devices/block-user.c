@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who uses a block device, for messages: the kernel's answer to O_EXCL decides. */
+/* Who uses a block device: mostly for messages, as the kernel's answer to O_EXCL decides. */
 #include <config.h>
 
 #include "devices/block-probe.h"
@@ -10,10 +10,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #define SWAPS_MAX (64 * 1024)
+#define BACKING_MAX 4097 /* a path and a newline */
 
 /* On the device itself or on a partition of it. */
 static gboolean is_on(const SvBlockInfo *info, guint major, guint minor)
@@ -94,7 +94,36 @@ static char *find_holder(const SvBlockInfo *info)
     return text;
 }
 
-char *sv_block_user(const SvBlockInfo *info)
+/* By the path that the kernel shows: opening a loop device would keep it from being taken down. */
+static gboolean is_backing_file(const char *loop, const struct stat *st)
+{
+    g_autofree char *file = g_build_filename("/sys/block", loop, "loop", "backing_file", NULL);
+    g_autofree char *path = NULL;
+    struct stat backing;
+    if (!sv_file_read(file, BACKING_MAX, &path, NULL, NULL))
+        return FALSE;
+    g_strchomp(path);
+    if (stat(path, &backing) < 0)
+        return FALSE;
+    if (S_ISBLK(st->st_mode))
+        return S_ISBLK(backing.st_mode) && backing.st_rdev == st->st_rdev;
+    return backing.st_dev == st->st_dev && backing.st_ino == st->st_ino;
+}
+
+char *sv_block_find_loop(const struct stat *st)
+{
+    GDir *dir = g_dir_open("/sys/block", 0, NULL);
+    char *found = NULL;
+    const char *name;
+    while (dir != NULL && found == NULL && (name = g_dir_read_name(dir)) != NULL)
+        if (g_str_has_prefix(name, "loop") && is_backing_file(name, st))
+            found = g_strconcat("/dev/", name, NULL);
+    if (dir != NULL)
+        g_dir_close(dir);
+    return found;
+}
+
+char *sv_block_find_user(const SvBlockInfo *info)
 {
     char *text = find_mount(info, 0);
     if (text == NULL)
@@ -103,5 +132,5 @@ char *sv_block_user(const SvBlockInfo *info)
         text = g_strdup("in use as swap");
     if (text == NULL)
         text = find_mount_elsewhere(info);
-    return text != NULL ? text : g_strdup("in use");
+    return text;
 }

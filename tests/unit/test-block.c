@@ -368,6 +368,18 @@ static void test_probe(void)
         g_assert_nonnull(strstr(error->message, "not below /dev"));
         g_clear_error(&error);
     }
+    /* a loop device on it, which the kernel lets be made in spite of an exclusive open */
+    struct stat file;
+    g_autofree char *second = NULL;
+    g_assert_cmpint(stat(loop.file, &file), ==, 0);
+    g_autofree char *on_file = sv_block_find_loop(&file);
+    g_assert_cmpstr(on_file, ==, loop.node);
+    g_auto(SvFd) second_fd = loop_device_attach(loop.node, &second);
+    g_assert_cmpint(second_fd, >=, 0);
+    assert_exclusive(info, second);
+    sv_fd_clear(&second_fd);
+    assert_exclusive(info, NULL);
+
     g_assert_null(sv_block_probe(4095, 77, "/x", "what", &error));
     g_assert_true(sv_error_is(error, SV_ERR_NOT_FOUND));
     loop_clear(&loop);
