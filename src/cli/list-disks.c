@@ -47,7 +47,7 @@ static void add_json(const SvRecord *record, const SvDiskRecord *disk, gpointer 
     json_object_set_string_member(object, "path", disk->path ? disk->path : "");
     json_object_set_int_member(object, "size", (gint64)disk->size);
     json_object_set_string_member(object, "serial", disk->serial ? disk->serial : "");
-    json_object_set_string_member(object, "alias", disk->alias);
+    json_object_set_string_member(object, "alias", sv_disk_record_device(disk));
     json_array_add_object_element(user_data, object);
 }
 
@@ -79,7 +79,7 @@ static void add_row(const SvRecord *record, const SvDiskRecord *disk, gpointer u
     row[3] = g_strdup(disk->read_only ? "ro" : "rw");
     row[4] = sv_printable(disk->source, TEXT_MAX);
     row[5] = sv_printable(disk->path, TEXT_MAX);
-    row[6] = sv_printable(disk->alias, TEXT_MAX);
+    row[6] = sv_printable(sv_disk_record_device(disk), TEXT_MAX);
     g_ptr_array_add(user_data, row);
 }
 

@@ -60,40 +60,31 @@ static void step_host_mounts(SvSequence *seq, gpointer user_data)
     /* the last moment; where the host cannot write either, the guest's runtime tells of what it lacks */
     if (root && root->read_only && !sv_container_make_mount_points(container, &error))
         g_info("container %s: ignoring: %s", container->record->id, error->message);
-    sv_disks_take_mounts(user_data, sv_sequence_ticket(seq));
-}
-
-static void on_undone(const GError *error, gpointer user_data)
-{
-    guint64 *ticket = user_data;
-    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
-    g_free(ticket);
+    sv_disks_take_mounts(user_data, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 static void undo_host_mounts(SvSequence *seq, gpointer user_data)
 {
     SvContainer *container = user_data;
-    guint64 ticket = sv_sequence_ticket(seq);
     GPtrArray *disks = container->record->disks;
     for (guint i = 0; i < disks->len; i++)
         sv_disk_unclaim(container->sandbox, disks->pdata[i]);
-    sv_disks_restore_mounts(container, TRUE, on_undone, g_memdup2(&ticket, sizeof ticket));
+    sv_disks_restore_mounts(container, TRUE, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 static void step_plug(SvSequence *seq, gpointer user_data)
 {
-    sv_disks_plug(user_data, sv_sequence_ticket(seq));
+    sv_disks_plug(user_data, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 static void undo_plug(SvSequence *seq, gpointer user_data)
 {
-    guint64 ticket = sv_sequence_ticket(seq);
-    sv_disks_unplug(user_data, NULL, on_undone, g_memdup2(&ticket, sizeof ticket));
+    sv_disks_unplug(user_data, NULL, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 static void step_disks_in_guest(SvSequence *seq, gpointer user_data)
 {
-    sv_disks_await(user_data, sv_sequence_ticket(seq));
+    sv_disks_await(user_data, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 /* ---- shim: it has connected; its network namespace is the pod's */
@@ -176,34 +167,20 @@ static void step_machine(SvSequence *seq, gpointer user_data)
 
 static void on_grown(const GError *ignored, gpointer user_data)
 {
-    guint64 *ticket = user_data;
-    sv_ticket_next(*ticket);
-    g_free(ticket);
+    sv_ticket_done(NULL, user_data);
 }
 
 static void step_grow(SvSequence *seq, gpointer user_data)
 {
     SvContainer *container = user_data;
-    guint64 ticket = sv_sequence_ticket(seq);
-    sv_machine_grow(container->sandbox, on_grown, g_memdup2(&ticket, sizeof ticket));
+    sv_machine_grow(container->sandbox, on_grown, sv_sequence_handle(seq));
 }
 
 /* ---- hooks: the pid is the shim's, its network namespace the pod's */
 
-static void on_create_hooks(const GError *error, gpointer user_data)
-{
-    guint64 *ticket = user_data;
-    if (error)
-        sv_ticket_fail(*ticket, g_error_copy(error));
-    else
-        sv_ticket_next(*ticket);
-    g_free(ticket);
-}
-
 static void run_hooks(SvSequence *seq, SvContainer *container, SvHookKind kind, const char *status)
 {
-    guint64 ticket = sv_sequence_ticket(seq);
-    sv_hooks_run(container, kind, status, on_create_hooks, g_memdup2(&ticket, sizeof ticket));
+    sv_hooks_run(container, kind, status, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 static void step_prestart(SvSequence *seq, gpointer user_data)

@@ -13,7 +13,8 @@
 typedef struct {
     SvSandbox *sandbox;
     char *id;
-    GPtrArray *todo; /* char*: '+' or '-' and what was asked for */
+    GPtrArray
+        *todo; /* char*: '+' or '-' and what was asked for; '!' and the alias of a cut-off '+' */
     guint at;
     char *alias; /* of the disk in work */
     SvDone done;
@@ -40,24 +41,9 @@ static SvDiskRecord *find_disk(const Change *change, SvContainer **container, GE
     return disk;
 }
 
-static void on_step(const GError *error, gpointer user_data)
-{
-    guint64 *ticket = user_data;
-
-    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
-    g_free(ticket);
-}
-
 static void on_answer(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
-    on_step(error, user_data);
-}
-
-static gpointer ticket_of(SvSequence *seq)
-{
-    guint64 ticket = sv_sequence_ticket(seq);
-
-    return g_memdup2(&ticket, sizeof ticket);
+    sv_ticket_done(error, user_data);
 }
 
 /* ---- claim */
@@ -79,6 +65,7 @@ static gboolean claim(Change *change, const char *text, GError **error)
         }
     }
     SvDiskRecord *added = disk;
+    added->adding = TRUE;
     g_ptr_array_add(container->record->disks, g_steal_pointer(&disk));
     if (!sv_disk_name(container, added, error)) {
         sv_disks_forget(container, added);
@@ -133,7 +120,7 @@ static void step_plug(SvSequence *seq, gpointer user_data)
     GError *error = NULL;
 
     if (find_disk(change, &container, &error))
-        sv_disk_plug(container, change->alias, on_step, ticket_of(seq));
+        sv_disk_plug(container, change->alias, sv_ticket_done, sv_sequence_handle(seq));
     else
         sv_sequence_fail(seq, error);
 }
@@ -144,7 +131,7 @@ static void step_unplug(SvSequence *seq, gpointer user_data)
     SvContainer *container = sv_sandbox_find(change->sandbox, change->id, NULL);
 
     if (container && change->alias)
-        sv_disks_unplug(container, change->alias, on_step, ticket_of(seq));
+        sv_disks_unplug(container, change->alias, sv_ticket_done, sv_sequence_handle(seq));
     else
         sv_sequence_next(seq);
 }
@@ -194,7 +181,7 @@ static void set_access(SvSequence *seq, Change *change, gboolean with)
     message.resources.data = (guint8 *)text;
     message.resources.len = strlen(text);
     sv_agent_call(change->sandbox->agent, "Update", &message.base, NULL,
-        change->sandbox->config->agent_ms, on_answer, ticket_of(seq));
+        change->sandbox->config->agent_ms, on_answer, sv_sequence_handle(seq));
 }
 
 static void step_allow(SvSequence *seq, gpointer user_data)
@@ -227,7 +214,7 @@ static void call_node(SvSequence *seq, Change *change, const char *method)
     message.minor = disk->guest_minor;
     message.mode = NODE_MODE;
     sv_agent_call(change->sandbox->agent, method, &message.base, NULL,
-        change->sandbox->config->agent_ms, on_answer, ticket_of(seq));
+        change->sandbox->config->agent_ms, on_answer, sv_sequence_handle(seq));
 }
 
 static void step_add_node(SvSequence *seq, gpointer user_data)
@@ -242,13 +229,15 @@ static void step_remove_node(SvSequence *seq, gpointer user_data)
 
 /* ---- the rows */
 
-static void step_save(SvSequence *seq, gpointer user_data)
+static void save(SvSequence *seq, Change *change, gboolean adding)
 {
-    Change *change = user_data;
     SvContainer *container = NULL;
     GError *error = NULL;
+    SvDiskRecord *disk = find_disk(change, &container, &error);
 
-    if (find_disk(change, &container, &error) && sv_container_save(container, &error)) {
+    if (disk)
+        disk->adding = adding;
+    if (disk && sv_container_save(container, &error)) {
         sv_sandbox_touch(change->sandbox);
         sv_sequence_next(seq);
     } else {
@@ -256,9 +245,21 @@ static void step_save(SvSequence *seq, gpointer user_data)
     }
 }
 
+/* The guest's numbers: whoever has to take the node away again needs them. */
+static void step_save_numbers(SvSequence *seq, gpointer user_data)
+{
+    save(seq, user_data, TRUE);
+}
+
+static void step_save(SvSequence *seq, gpointer user_data)
+{
+    save(seq, user_data, FALSE);
+}
+
 static const SvStep add_steps[] = {
     {"claim", step_claim, undo_claim, 0},
     {"plug", step_plug, step_unplug, 0},
+    {"numbers", step_save_numbers, NULL, 0},
     {"allow", step_allow, step_deny, 0},
     {"node", step_add_node, NULL, 0},
     {"save", step_save, step_remove_node, 0},
@@ -331,9 +332,13 @@ static void next(Change *change)
     g_autoptr(GError) error = NULL;
     const char *what = change->at < change->todo->len ? change->todo->pdata[change->at] : NULL;
     SvContainer *container = what ? find(change, &error) : NULL;
-    gboolean add = what && *what == '+';
-    const SvDiskRecord *disk = container && !add ? find_named(container, what + 1, &error) : NULL;
+    gboolean add = what && *what == '+', cut = what && *what == '!';
+    const SvDiskRecord *disk = NULL;
 
+    if (container && cut)
+        disk = sv_disk_records_find(container->record->disks, what + 1);
+    else if (container && !add)
+        disk = find_named(container, what + 1, &error);
     if (!what || error) {
         change_end(change, error);
         return;
@@ -341,7 +346,37 @@ static void next(Change *change)
     if (disk)
         change->alias = g_strdup(disk->alias);
     g_autofree char *label = g_strdup_printf("%s a device %s", add ? "add" : "remove", change->id);
-    sv_sequence_start(label, add ? add_steps : remove_steps, SV_SEQUENCE_UNDO, on_changed, change);
+    sv_sequence_start(label, add ? add_steps : remove_steps,
+        cut ? SV_SEQUENCE_CONTINUE : SV_SEQUENCE_UNDO, on_changed, change);
+}
+
+static Change *change_new(SvContainer *container, SvDone done, gpointer user_data)
+{
+    Change *change = g_new0(Change, 1);
+
+    change->sandbox = container->sandbox;
+    change->id = g_strdup(container->record->id);
+    change->todo = g_ptr_array_new_with_free_func(g_free);
+    change->done = done;
+    change->user_data = user_data;
+    container->changing_devices = TRUE;
+    return change;
+}
+
+void sv_container_undo_cut_devices(SvContainer *container)
+{
+    /* without its rules the guest's cannot be made anew: the stop takes the disk */
+    if (!container->spec)
+        return;
+    Change *change = change_new(container, NULL, NULL);
+
+    for (guint i = 0; i < container->record->disks->len; i++) {
+        const SvDiskRecord *disk = container->record->disks->pdata[i];
+
+        if (disk->adding)
+            g_ptr_array_add(change->todo, g_strconcat("!", disk->alias, NULL));
+    }
+    next(change);
 }
 
 void sv_container_change_devices(SvContainer *container, char *const *add, gsize n_add,
@@ -360,16 +395,10 @@ void sv_container_change_devices(SvContainer *container, char *const *add, gsize
         sv_answer_later(done, error, user_data);
         return;
     }
-    Change *change = g_new0(Change, 1);
-    change->sandbox = container->sandbox;
-    change->id = g_strdup(container->record->id);
-    change->todo = g_ptr_array_new_with_free_func(g_free);
+    Change *change = change_new(container, done, user_data);
     for (gsize i = 0; i < n_remove; i++)
         g_ptr_array_add(change->todo, g_strconcat("-", remove[i], NULL));
     for (gsize i = 0; i < n_add; i++)
         g_ptr_array_add(change->todo, g_strconcat("+", add[i], NULL));
-    change->done = done;
-    change->user_data = user_data;
-    container->changing_devices = TRUE;
     next(change);
 }

@@ -111,17 +111,9 @@ static void step_remove(SvSequence *seq, gpointer user_data)
 
 /* ---- disks */
 
-static void on_unplugged(const GError *error, gpointer user_data)
-{
-    guint64 *ticket = user_data;
-    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
-    g_free(ticket);
-}
-
 static void step_disks(SvSequence *seq, gpointer user_data)
 {
-    guint64 ticket = sv_sequence_ticket(seq);
-    sv_disks_unplug(user_data, NULL, on_unplugged, g_memdup2(&ticket, sizeof ticket));
+    sv_disks_unplug(user_data, NULL, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 /* What is left in the record has a mount on the host to be put back by the delete. */

@@ -51,9 +51,11 @@ static gboolean assign_target(SvSandbox *sandbox, SvDiskRecord *disk, guint port
     g_autoptr(GPtrArray) disks = sv_disks_in_machine(sandbox);
 
     if (disks->len >= SV_DISKS_MAX) {
+        g_autofree char *title = sv_disk_record_title(disk);
+
         g_set_error(error, SV_CORE_ERROR, SV_ERR_LIMIT,
-            "sandbox \"%s\" has %u disks: it has no room for another", sandbox->paths->sandbox,
-            disks->len);
+            "%s: sandbox \"%s\" has %u disks: it has no room for another", title,
+            sandbox->paths->sandbox, disks->len);
         return FALSE;
     }
     g_clear_pointer(&disk->target, g_free);
@@ -75,6 +77,50 @@ gboolean sv_disk_use_scsi(SvSandbox *sandbox, SvDiskRecord *disk, GError **error
     gboolean ok = assign_target(sandbox, disk, 0, error);
     disk->plugged = plugged;
     return ok;
+}
+
+/* ---- one disk for several containers of a machine: libvirt attaches a device once */
+
+static gboolean is_leaving(const SvSandbox *sandbox, const SvDiskRecord *disk)
+{
+    const char *device = sv_disk_record_device(disk);
+
+    return sv_disk_records_find(sandbox->record->held_disks, disk->alias) ||
+        sv_disks_is_unplugged(sandbox, device);
+}
+
+/* Another container's record of the same device; NULL: none. */
+static const SvDiskRecord *find_twin(SvSandbox *sandbox, const SvDiskRecord *disk)
+{
+    g_autoptr(GPtrArray) disks = sv_disks_in_machine(sandbox);
+
+    for (guint i = 0; i < disks->len; i++) {
+        const SvDiskRecord *other = disks->pdata[i];
+
+        if (other != disk && g_strcmp0(other->claim_device, disk->claim_device) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+/* Takes the names of @twin's. When one of them is exclusive the claim tells of it. */
+static gboolean share(
+    SvSandbox *sandbox, SvDiskRecord *disk, const SvDiskRecord *twin, GError **error)
+{
+    const char *why = is_leaving(sandbox, twin) ? "is just leaving the machine"
+        : twin->read_only != disk->read_only    ? "is in the machine already, with other access"
+                                                : NULL;
+
+    if (why && !twin->exclusive && !disk->exclusive) {
+        g_autofree char *title = sv_disk_record_title(disk);
+
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_BUSY, "%s %s", title, why);
+        return FALSE;
+    }
+    disk->shares = g_strdup(sv_disk_record_device(twin));
+    disk->serial = g_strdup(twin->serial);
+    disk->target = g_strdup(twin->target);
+    return TRUE;
 }
 
 /* ---- claims */
@@ -127,8 +173,8 @@ static gboolean claim(SvContainer *container, SvDiskRecord *disk, guint *others,
 
     if (sv_block_claim_take(dir, &wanted, is_alive, sandbox, others, error))
         return TRUE;
-    g_prefix_error(error, "%s \"%s\" cannot be given to container \"%s\": ",
-        disk->image ? "image file" : "block device", disk->source, container->record->id);
+    g_autofree char *title = sv_disk_record_title(disk);
+    g_prefix_error(error, "%s cannot be given to container \"%s\": ", title, container->record->id);
     return FALSE;
 }
 
@@ -139,30 +185,53 @@ static SvBlockInfo *probe_again(const SvDiskRecord *disk, GError **error)
 
     if (!info || info->seq == disk->seq)
         return g_steal_pointer(&info);
-    g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
-        "block device \"%s\" is another disk than a moment ago", disk->source);
+    g_autofree char *title = sv_disk_record_title(disk);
+    g_set_error(
+        error, SV_CORE_ERROR, SV_ERR_INVALID, "%s is another disk than a moment ago", title);
     return NULL;
+}
+
+int sv_disk_open(const SvDiskRecord *disk, GError **error)
+{
+    g_autoptr(SvBlockInfo) info = probe_again(disk, error);
+
+    return info ? sv_block_open_exclusive(info, error) : -1;
+}
+
+void sv_disk_take_hold(SvSandbox *sandbox, const SvDiskRecord *disk, int fd)
+{
+    /* what nobody can write, the host may mount as well: several machines have one image that way */
+    if (disk->exclusive || sv_block_is_writable(disk->major, disk->minor))
+        g_hash_table_insert(
+            sandbox->disk_holds, g_strdup(sv_disk_record_device(disk)), GINT_TO_POINTER(fd));
+    else
+        sv_fd_close(fd);
 }
 
 gboolean sv_disk_hold(SvSandbox *sandbox, const SvDiskRecord *disk, GError **error)
 {
     if (disk->image)
         return TRUE;
-    g_autoptr(SvBlockInfo) info = probe_again(disk, error);
-    int fd = info ? sv_block_open_exclusive(info, error) : -1;
+    int fd = sv_disk_open(disk, error);
     if (fd < 0)
         return FALSE;
     sv_disk_take_hold(sandbox, disk, fd);
     return TRUE;
 }
 
-void sv_disk_take_hold(SvSandbox *sandbox, const SvDiskRecord *disk, int fd)
+/* The kernel does not tell another monitor's hold from the host's use: asked by name. */
+static gboolean check_host(const SvDiskRecord *disk, GError **error)
 {
-    /* what is only read may be read by others, and mounted read-only by nobody's harm */
-    if (fd >= 0 && disk->exclusive)
-        g_hash_table_insert(sandbox->disk_holds, g_strdup(disk->alias), GINT_TO_POINTER(fd));
-    else
-        sv_fd_close(fd);
+    if (disk->image)
+        return TRUE;
+    g_autoptr(SvBlockInfo) info = probe_again(disk, error);
+    g_autofree char *user = info ? sv_block_find_user(info) : NULL;
+    if (user) {
+        g_autofree char *title = sv_disk_record_title(disk);
+
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_BUSY, "%s is %s", title, user);
+    }
+    return info && !user;
 }
 
 gboolean sv_disk_name(SvContainer *container, SvDiskRecord *disk, GError **error)
@@ -172,10 +241,16 @@ gboolean sv_disk_name(SvContainer *container, SvDiskRecord *disk, GError **error
     guint ports = MAX(sandbox->config->root_ports, 2) - 1;
 
     disk->alias = make_alias(container, number);
-    disk->serial = sv_block_serial(sandbox->paths->sandbox, container->record->id, number);
     disk->exclusive = !disk->read_only && !sandbox->config->shareable;
-    if (!assign_target(sandbox, disk, ports, error))
-        return FALSE;
+    const SvDiskRecord *twin = find_twin(sandbox, disk);
+    if (twin) {
+        if (!share(sandbox, disk, twin, error))
+            return FALSE;
+    } else {
+        disk->serial = sv_block_serial(sandbox->paths->sandbox, container->record->id, number);
+        if (!assign_target(sandbox, disk, ports, error))
+            return FALSE;
+    }
     disk->plugged = TRUE; /* it counts from here on, and a recovery looks for it */
     return TRUE;
 }
@@ -186,7 +261,10 @@ gboolean sv_disk_claim(SvContainer *container, SvDiskRecord *disk, GError **erro
 
     if (!claim(container, disk, &others, error))
         return FALSE;
-    return disk->host_target || others > 0 || sv_disk_hold(container->sandbox, disk, error);
+    /* what is mounted here is looked at when the mount is away */
+    if (disk->host_target)
+        return TRUE;
+    return others > 0 ? check_host(disk, error) : sv_disk_hold(container->sandbox, disk, error);
 }
 
 void sv_disk_unclaim(SvSandbox *sandbox, SvDiskRecord *disk)
@@ -194,7 +272,11 @@ void sv_disk_unclaim(SvSandbox *sandbox, SvDiskRecord *disk)
     disk->plugged = FALSE;
     if (!disk->alias)
         return;
-    g_hash_table_remove(sandbox->disk_holds, disk->alias);
+    if (!sv_disks_is_shared(sandbox, disk)) {
+        g_hash_table_remove(sandbox->disk_holds, sv_disk_record_device(disk));
+        if (disk->image)
+            sv_disk_image_unbind(sandbox, disk);
+    }
     if (!disk->claim_disk || !sandbox->record)
         return;
     g_autofree char *dir = claim_dir(sandbox);

@@ -15,7 +15,8 @@ static char *mark_of(const SvDiskRecord *disk)
     return g_strconcat(SV_BLOCK_MARK, disk->alias, NULL);
 }
 
-SvBlockMount *sv_disk_host_mount(const SvDiskRecord *disk)
+/* (transfer full) */
+static SvBlockMount *host_mount(const SvDiskRecord *disk)
 {
     SvBlockMount *mount = g_new0(SvBlockMount, 1);
 
@@ -56,18 +57,20 @@ typedef struct {
     SvSandbox *sandbox;
     char *container;
     GPtrArray *items;
-    guint64 ticket;
     SvDone done;
     gpointer user_data;
 } Work;
 
-static Work *work_new(SvSandbox *sandbox, const char *container)
+/* @done: (nullable) */
+static Work *work_new(SvSandbox *sandbox, const char *container, SvDone done, gpointer user_data)
 {
     Work *work = g_new0(Work, 1);
 
     work->sandbox = sandbox;
     work->container = g_strdup(container);
     work->items = g_ptr_array_new_with_free_func(item_free);
+    work->done = done;
+    work->user_data = user_data;
     return work;
 }
 
@@ -76,15 +79,16 @@ static void work_add(Work *work, const SvDiskRecord *disk, gboolean if_missing)
     Item *item = g_new0(Item, 1);
 
     item->disk = sv_disk_record_copy(disk);
-    item->mount = sv_disk_host_mount(disk);
+    item->mount = host_mount(disk);
     item->mark = mark_of(disk);
     item->if_missing = if_missing;
     item->fd = -1;
     g_ptr_array_add(work->items, item);
 }
 
-static void work_free(Work *work)
+static void work_end(Work *work, const GError *error)
 {
+    sv_answer_later(work->done, error, work->user_data);
     g_free(work->container);
     g_ptr_array_unref(work->items);
     g_free(work);
@@ -100,13 +104,14 @@ static void take_one(Item *item)
 
     if (!sv_block_mount_take(item->mount, item->mark, &item->error))
         return;
-    g_autoptr(SvBlockInfo) info =
-        sv_block_probe(disk->major, disk->minor, disk->source, disk->source, &item->error);
-    if (info)
-        item->fd = sv_block_open_exclusive(info, &item->error);
-    if (item->fd < 0 &&
-        !sv_block_mount_restore(item->mount, disk->source, item->mark, TRUE, &error))
-        g_prefix_error(&item->error, "%s, and ", error->message);
+    item->fd = sv_disk_open(disk, &item->error);
+    if (item->fd >= 0 ||
+        sv_block_mount_restore(item->mount, disk->source, item->mark, TRUE, &error))
+        return;
+    /* what the host lacks now cannot be shared instead: whatever the reason, it fails */
+    g_prefix_error(&error, "%s; ", item->error->message);
+    g_clear_error(&item->error);
+    item->error = g_error_new_literal(SV_CORE_ERROR, SV_ERR_FAILED, error->message);
 }
 
 static void take_work(gpointer data)
@@ -134,7 +139,7 @@ static void take_done(gpointer data)
 {
     Work *work = data;
     SvContainer *container = sv_sandbox_find(work->sandbox, work->container, NULL);
-    GError *error = NULL;
+    const GError *error = NULL;
 
     for (guint i = 0; i < work->items->len && container; i++) {
         Item *item = work->items->pdata[i];
@@ -145,15 +150,14 @@ static void take_done(gpointer data)
         if (!item->error)
             sv_disk_take_hold(work->sandbox, disk, sv_fd_steal(&item->fd));
         else if (!stay_on_host(container, disk, item->error) && !error)
-            error = g_error_copy(item->error);
+            error = item->error;
     }
-    sv_ticket_fail(work->ticket, error);
-    work_free(work);
+    work_end(work, error);
 }
 
-void sv_disks_take_mounts(SvContainer *container, guint64 ticket)
+void sv_disks_take_mounts(SvContainer *container, SvDone done, gpointer user_data)
 {
-    Work *work = work_new(container->sandbox, container->record->id);
+    Work *work = work_new(container->sandbox, container->record->id, done, user_data);
     GPtrArray *disks = container->record->disks;
     g_autoptr(GError) error = NULL;
 
@@ -165,13 +169,10 @@ void sv_disks_take_mounts(SvContainer *container, guint64 ticket)
         disk->host_taken = TRUE;
         work_add(work, disk, FALSE);
     }
-    work->ticket = ticket;
-    if (work->items->len && sv_container_save(container, &error)) {
+    if (work->items->len && sv_container_save(container, &error))
         sv_thread_run(take_work, take_done, work);
-        return;
-    }
-    sv_ticket_fail(ticket, g_steal_pointer(&error));
-    work_free(work);
+    else
+        work_end(work, error);
 }
 
 /* ---- putting back */
@@ -201,8 +202,7 @@ static void restore_done(gpointer data)
         if (disk)
             disk->host_taken = FALSE;
     }
-    sv_answer_later(work->done, NULL, work->user_data);
-    work_free(work);
+    work_end(work, NULL);
 }
 
 gboolean sv_disks_any_mount(const SvContainer *container)
@@ -220,7 +220,7 @@ void sv_disk_restore_held(SvSandbox *sandbox, const SvDiskRecord *disk)
 {
     if (!disk->host_taken)
         return;
-    Work *work = work_new(sandbox, disk->alias);
+    Work *work = work_new(sandbox, disk->alias, NULL, NULL);
     work_add(work, disk, FALSE);
     sv_thread_run(restore_work, restore_done, work);
 }
@@ -228,7 +228,7 @@ void sv_disk_restore_held(SvSandbox *sandbox, const SvDiskRecord *disk)
 void sv_disks_restore_mounts(
     SvContainer *container, gboolean if_missing, SvDone done, gpointer user_data)
 {
-    Work *work = work_new(container->sandbox, container->record->id);
+    Work *work = work_new(container->sandbox, container->record->id, done, user_data);
     GPtrArray *disks = container->record->disks;
 
     for (guint i = 0; i < disks->len; i++) {
@@ -237,8 +237,6 @@ void sv_disks_restore_mounts(
         if (disk->host_taken && !disk->plugged)
             work_add(work, disk, if_missing);
     }
-    work->done = done;
-    work->user_data = user_data;
     if (work->items->len)
         sv_thread_run(restore_work, restore_done, work);
     else

@@ -10,7 +10,6 @@
 #include "devices/block-image.h"
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define FORMAT_OPTION "x-sandvirt.format=" /* of the mount of an image file */
@@ -60,9 +59,9 @@ static gboolean add(SvContainer *container, SvDiskRecord *disk, const char *what
 
         if (!g_str_equal(other->claim_device, disk->claim_device))
             continue;
-        g_set_error(error, SV_CORE_ERROR, SV_ERR_BUSY,
-            "%s: block device \"%s\" is this container's %s already", what, disk->source,
-            sv_disk_use_name(other->use));
+        g_autofree char *title = sv_disk_record_title(disk);
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_BUSY, "%s: %s is this container's %s already",
+            what, title, sv_disk_use_name(other->use));
         sv_disk_record_free(disk);
         return FALSE;
     }
@@ -153,11 +152,12 @@ static gboolean plan_folder(
     g_autoptr(GError) local = NULL;
     SvDiskRecord *disk =
         plan_mounted(container, SV_DISK_VOLUME, mount->source, mount->destination, what, &local);
-    if (!disk) {
-        if (local)
-            g_propagate_error(error, g_steal_pointer(&local));
-        return !(error && *error);
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
     }
+    if (!disk)
+        return TRUE;
     disk->read_only |= sv_spec_mount_is_read_only(mount);
     disk->mount_index = (int)i;
     disk->guest_target = g_strdup_printf("vol%u", i);
@@ -180,8 +180,9 @@ static gboolean plan_node(
     return add(container, disk, what, error);
 }
 
+/* (transfer full) */
 static SvDiskRecord *plan_image(
-    const SvContainer *container, const SvSpecMount *mount, GError **error)
+    const SvContainer *container, const SvSpecMount *mount, const char *what, GError **error)
 {
     SvBlockImage image = {0};
     const char *format = NULL;
@@ -191,8 +192,10 @@ static SvDiskRecord *plan_image(
             format = *option + strlen(FORMAT_OPTION);
     int fd = sv_block_image_open(
         mount->source, container->sandbox->config->image_folders, format, &image, error);
-    if (fd < 0)
+    if (fd < 0) {
+        g_prefix_error(error, "%s: ", what);
         return NULL;
+    }
     close(fd);
     SvDiskRecord *disk = sv_disk_record_new();
     disk->use = SV_DISK_VOLUME;
@@ -202,8 +205,7 @@ static SvDiskRecord *plan_image(
     disk->size = image.size_bytes;
     disk->read_only = image.read_only;
     disk->path = g_strdup(mount->destination);
-    disk->claim_device = g_strdup_printf(
-        "%" G_GUINT64_FORMAT "@%u:%u", image.inode, major(image.device), minor(image.device));
+    disk->claim_device = sv_block_image_name(&image);
     disk->claim_disk = g_strdup(disk->claim_device);
     return disk;
 }
@@ -223,17 +225,14 @@ static gboolean plan_typed(
         return FALSE;
     }
     if (S_ISREG(st.st_mode)) {
-        disk = plan_image(container, mount, error);
+        disk = plan_image(container, mount, what, error);
     } else {
         g_autoptr(SvBlockInfo) info = sv_block_probe_path(mount->source, what, error);
 
         disk = info ? disk_new(SV_DISK_VOLUME, info, mount->destination) : NULL;
     }
-    if (!disk) {
-        if (error && *error && !g_str_has_prefix((*error)->message, what))
-            g_prefix_error(error, "%s: ", what);
+    if (!disk)
         return FALSE;
-    }
     g_autofree char *options = g_strjoinv(",", mount->options);
     disk->read_only |= sv_spec_mount_is_read_only(mount);
     disk->mount_index = (int)i;

@@ -74,25 +74,15 @@ static SvDiskRecord *call_disk(const Call *call, SvContainer **container)
     return *container ? sv_disk_records_find((*container)->record->disks, call->alias) : NULL;
 }
 
-static void on_ticket(const GError *error, gpointer user_data)
-{
-    guint64 *ticket = user_data;
-
-    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
-    g_free(ticket);
-}
-
 /* ---- attach */
 
 static SvDevice *device_of(const SvSandbox *sandbox, const SvDiskRecord *disk)
 {
     const SvConfig *config = sandbox->config;
     SvBlock *block = g_new0(SvBlock, 1);
-    gboolean direct =
-        g_str_equal(config->disk_cache, "none") || g_str_equal(config->disk_cache, "directsync");
 
     block->kind = disk->image ? SV_BLOCK_FILE : SV_BLOCK_DEVICE;
-    block->source = g_strdup(disk->source);
+    block->source = disk->image ? sv_disk_image_path(sandbox, disk) : g_strdup(disk->source);
     block->format = g_strdup(disk->format);
     block->serial = g_strdup(disk->serial);
     block->bus = g_str_has_prefix(disk->target, "sd") ? SV_BUS_SCSI : SV_BUS_VIRTIO;
@@ -101,13 +91,11 @@ static SvDevice *device_of(const SvSandbox *sandbox, const SvDiskRecord *disk)
     block->shareable = !disk->exclusive && !disk->read_only;
     block->discard = config->discard;
     block->cache = g_strdup(config->disk_cache);
-    /* QEMU refuses native without a cache mode that goes past the host's cache */
-    block->io =
-        g_strdup(g_str_equal(config->disk_io, "native") && !direct ? "threads" : config->disk_io);
+    block->io = g_strdup(config->disk_io);
     return sv_device_new_block(disk->alias, block);
 }
 
-static void attach(SvSandbox *sandbox, const SvDiskRecord *disk, Call *call);
+static void send_attach(SvSandbox *sandbox, const SvDiskRecord *disk, Call *call);
 
 /* No port is left (network cards need them too): the SCSI bus has room. */
 static gboolean try_scsi(Call *call, const GError *error)
@@ -123,7 +111,7 @@ static gboolean try_scsi(Call *call, const GError *error)
         g_info("container %s: %s", container->record->id, failure->message);
         return FALSE;
     }
-    attach(call->fan->sandbox, disk, call);
+    send_attach(call->fan->sandbox, disk, call);
     return TRUE;
 }
 
@@ -139,21 +127,33 @@ static void on_attached(SvHv *hv, const GError *error, gpointer user_data)
     }
     if (try_scsi(call, error))
         return;
-    call_end(call,
-        g_error_new(error->domain, error->code, "block device \"%s\": %s",
-            disk ? disk->source : call->alias, error->message));
+    g_autofree char *title = disk ? sv_disk_record_title(disk) : g_strdup(call->alias);
+    call_end(call, g_error_new(error->domain, error->code, "%s: %s", title, error->message));
 }
 
-static void attach(SvSandbox *sandbox, const SvDiskRecord *disk, Call *call)
+static void send_attach(SvSandbox *sandbox, const SvDiskRecord *disk, Call *call)
 {
     g_autoptr(SvDevice) device = device_of(sandbox, disk);
 
     sandbox->hv->ops->attach(sandbox->hv, device, on_attached, call);
 }
 
-void sv_disks_plug(SvContainer *container, guint64 ticket)
+static void attach(SvSandbox *sandbox, const SvDiskRecord *disk, Call *call)
 {
-    Fan *fan = fan_new(container, on_ticket, g_memdup2(&ticket, sizeof ticket));
+    GError *error = NULL;
+
+    /* one that it shares is there, or is on its way */
+    if (disk->shares)
+        call_end(call, NULL);
+    else if (disk->image && !sv_disk_image_bind(sandbox, disk, &error))
+        call_end(call, error);
+    else
+        send_attach(sandbox, disk, call);
+}
+
+void sv_disks_plug(SvContainer *container, SvDone done, gpointer user_data)
+{
+    Fan *fan = fan_new(container, done, user_data);
 
     for (guint i = 0; i < container->record->disks->len; i++) {
         const SvDiskRecord *disk = container->record->disks->pdata[i];
@@ -177,16 +177,17 @@ static gboolean is_node(const char *text)
 static gboolean take_answer(
     SvDiskRecord *disk, const Sandvirt__V1__WaitBlockResponse *answer, GError **error)
 {
+    g_autofree char *title = sv_disk_record_title(disk);
+
     if (!is_node(answer->node) || answer->major > 4095 || answer->minor > 1048575) {
-        g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
-            "block device \"%s\": the guest gives it no valid name", disk->source);
+        g_set_error(
+            error, SV_CORE_ERROR, SV_ERR_INVALID, "%s: the guest gives it no valid name", title);
         return FALSE;
     }
     if (answer->size_bytes != disk->size / 512 * 512) {
         g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
-            "block device \"%s\": the guest sees %" G_GUINT64_FORMAT " bytes instead of "
-            "%" G_GUINT64_FORMAT,
-            disk->source, answer->size_bytes, disk->size);
+            "%s: the guest sees %" G_GUINT64_FORMAT " bytes instead of %" G_GUINT64_FORMAT, title,
+            answer->size_bytes, disk->size);
         return FALSE;
     }
     g_free(disk->guest_node);
@@ -229,9 +230,9 @@ static void await(SvSandbox *sandbox, const SvDiskRecord *disk, Call *call)
         call);
 }
 
-void sv_disks_await(SvContainer *container, guint64 ticket)
+void sv_disks_await(SvContainer *container, SvDone done, gpointer user_data)
 {
-    Fan *fan = fan_new(container, on_ticket, g_memdup2(&ticket, sizeof ticket));
+    Fan *fan = fan_new(container, done, user_data);
 
     for (guint i = 0; i < container->record->disks->len; i++) {
         const SvDiskRecord *disk = container->record->disks->pdata[i];

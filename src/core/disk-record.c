@@ -7,6 +7,8 @@
 #include "core/fields.h"
 #include "core/lifecycle.h"
 
+#define SOURCE_SHOWN 200 /* characters of it in a message */
+
 static const char *const use_names[SV_N_DISK_USES] = {
     [SV_DISK_ROOTFS] = "rootfs",
     [SV_DISK_DEVICE] = "device",
@@ -16,6 +18,7 @@ static const char *const use_names[SV_N_DISK_USES] = {
 #define FIELD(name) G_STRUCT_OFFSET(SvDiskRecord, name)
 static const SvField fields[] = {
     {"alias", SV_FIELD_STRING, FIELD(alias)},
+    {"shares", SV_FIELD_STRING, FIELD(shares)},
     {"serial", SV_FIELD_STRING, FIELD(serial)},
     {"source", SV_FIELD_STRING, FIELD(source)},
     {"format", SV_FIELD_STRING, FIELD(format)},
@@ -32,6 +35,7 @@ static const SvField fields[] = {
     {"fstype", SV_FIELD_STRING, FIELD(fstype)},
     {"options", SV_FIELD_STRING, FIELD(options)},
     {"access", SV_FIELD_STRING, FIELD(access)},
+    {"adding", SV_FIELD_BOOL, FIELD(adding)},
     {"guestTarget", SV_FIELD_STRING, FIELD(guest_target)},
     {"guestNode", SV_FIELD_STRING, FIELD(guest_node)},
     {"guestMajor", SV_FIELD_UINT32, FIELD(guest_major)},
@@ -80,6 +84,18 @@ SvDiskRecord *sv_disk_record_copy(const SvDiskRecord *disk)
             *slot = g_strdup(*slot);
         }
     return copy;
+}
+
+const char *sv_disk_record_device(const SvDiskRecord *disk)
+{
+    return disk->shares ? disk->shares : disk->alias;
+}
+
+char *sv_disk_record_title(const SvDiskRecord *disk)
+{
+    g_autofree char *source = sv_printable(disk->source, SOURCE_SHOWN);
+
+    return g_strdup_printf("%s \"%s\"", disk->image ? "image file" : "block device", source);
 }
 
 static gboolean read_one(JsonObject *object, SvDiskRecord *disk, GError **error)

@@ -19,6 +19,8 @@ const char *sv_disk_use_name(SvDiskUse use); /* "rootfs", "device", "volume" */
 typedef struct {
     SvDiskUse use;
     char *alias; /* "ua-sv-<short id>-N": unique in its sandbox */
+    char *
+        shares; /* nullable: the alias of another container's, when both have one disk of the machine */
     char *serial; /* by which the guest finds it */
     char *source; /* node or image file on the host */
     char *format; /* "raw", "qcow2" */
@@ -32,6 +34,7 @@ typedef struct {
     int mount_index; /* in the spec's mounts; -1: it is not one of them */
     char *fstype, *options; /* nullable: what the agent mounts */
     char *access; /* nullable: "rwm", of a device that was added later */
+    gboolean adding; /* it is being added to a running container: a later monitor undoes that */
     char *guest_target; /* nullable: where, below /run/sandvirt/c/ID */
     char *guest_node; /* "/dev/vdb"; NULL: not known yet */
     guint32 guest_major, guest_minor;
@@ -45,6 +48,10 @@ SvDiskRecord *sv_disk_record_new(void); /* mount_index -1 */
 void sv_disk_record_free(SvDiskRecord *disk);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvDiskRecord, sv_disk_record_free)
 SvDiskRecord *sv_disk_record_copy(const SvDiskRecord *disk);
+/* The alias that libvirt knows the disk by (transfer none). */
+const char *sv_disk_record_device(const SvDiskRecord *disk);
+/* "block device \"/dev/sdb\"", for messages; (transfer full) */
+char *sv_disk_record_title(const SvDiskRecord *disk);
 
 /* "disks" of a container's record, "heldDisks" of a sandbox's. */
 gboolean sv_disk_records_read(JsonObject *object, const char *name, GPtrArray *disks,

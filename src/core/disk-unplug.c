@@ -9,19 +9,24 @@
 
 #define ASK_AGAIN_MS 1000
 #define END_MS 5000 /* for a machine that is ended because of a disk */
-#define PATIENCE                                                                                   \
-    4 /* times the deadline, while libvirt cannot be asked: that is not the guest's fault */
+/* Times the deadline, while libvirt cannot be asked, which is not the guest's fault, and while disks go. */
+#define PATIENCE 4
 
 struct SvUnplug {
     SvSandbox *sandbox;
     char *container;
-    GPtrArray *aliases; /* char*: still in the machine */
+    GPtrArray *aliases; /* char*, as libvirt knows them: still in the machine */
     gint64 start_us, deadline_us;
     guint timer;
     gboolean ending; /* the machine is being ended */
     SvDone done;
     gpointer user_data;
 };
+
+static gint64 allowed_us(const SvSandbox *sandbox)
+{
+    return sandbox->config->unplug_ms * G_GINT64_CONSTANT(1000);
+}
 
 static void unplug_free(SvUnplug *unplug)
 {
@@ -61,13 +66,34 @@ static void forget_held(SvSandbox *sandbox, SvDiskRecord *disk)
         g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
 }
 
-void sv_disks_removed(SvSandbox *sandbox, const char *alias)
+/* A guest that lets go of many, one after the other, does not hang: it gets more time, but not without end. */
+static void note_progress(SvUnplug *unplug)
 {
-    SvContainer *container = NULL;
-    SvDiskRecord *disk = sv_disks_find(sandbox, alias, &container);
-    g_autofree char *name = g_strdup(alias); /* it may be the disk's own */
+    gint64 allowed = allowed_us(unplug->sandbox);
 
-    if (disk && disk->plugged) {
+    if (!unplug->ending)
+        unplug->deadline_us =
+            MIN(g_get_monotonic_time() + allowed, unplug->start_us + allowed * PATIENCE);
+}
+
+gboolean sv_disks_is_unplugged(const SvSandbox *sandbox, const char *device)
+{
+    for (guint i = 0; i < sandbox->unplugs->len; i++) {
+        const SvUnplug *unplug = sandbox->unplugs->pdata[i];
+
+        if (g_ptr_array_find_with_equal_func(unplug->aliases, device, g_str_equal, NULL))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+void sv_disks_removed(SvSandbox *sandbox, const char *device)
+{
+    g_autofree char *name = g_strdup(device); /* it may be a disk's own */
+    SvContainer *container = NULL;
+    SvDiskRecord *disk;
+
+    while ((disk = sv_disks_find(sandbox, name, &container))) {
         g_debug("disk %s (%s) is out of the machine", name, disk->source);
         sv_disk_unclaim(sandbox, disk);
         sv_sandbox_touch(sandbox);
@@ -77,7 +103,11 @@ void sv_disks_removed(SvSandbox *sandbox, const char *alias)
     for (guint i = sandbox->unplugs->len; i > 0; i--) {
         SvUnplug *unplug = sandbox->unplugs->pdata[i - 1];
 
-        if (remove_alias(unplug->aliases, name) && !unplug->aliases->len)
+        if (!remove_alias(unplug->aliases, name))
+            continue;
+        if (unplug->aliases->len)
+            note_progress(unplug);
+        else
             unplug_end(unplug, NULL);
     }
 }
@@ -88,7 +118,7 @@ void sv_disks_machine_gone(SvSandbox *sandbox)
     g_autoptr(GPtrArray) aliases = g_ptr_array_new_with_free_func(g_free);
 
     for (guint i = 0; i < disks->len; i++)
-        g_ptr_array_add(aliases, g_strdup(((const SvDiskRecord *)disks->pdata[i])->alias));
+        g_ptr_array_add(aliases, g_strdup(sv_disk_record_device(disks->pdata[i])));
     for (guint i = 0; i < aliases->len; i++)
         sv_disks_removed(sandbox, aliases->pdata[i]);
 }
@@ -104,6 +134,7 @@ static void on_detached(SvHv *hv, const GError *error, gpointer user_data)
 {
     Call *call = user_data;
 
+    g_hash_table_remove(call->sandbox->detaching, call->alias);
     if (error && sv_error_is(error, SV_ERR_NOT_FOUND))
         sv_disks_removed(
             call->sandbox, call->alias); /* it never was there, or the event was lost */
@@ -113,8 +144,11 @@ static void on_detached(SvHv *hv, const GError *error, gpointer user_data)
     g_free(call);
 }
 
+/* Not while it is asked: with many disks libvirt needs its time. */
 static void detach(SvSandbox *sandbox, const char *alias)
 {
+    if (!g_hash_table_add(sandbox->detaching, g_strdup(alias)))
+        return;
     Call *call = g_new0(Call, 1);
 
     call->sandbox = sandbox;
@@ -138,7 +172,7 @@ void sv_disks_connected(SvSandbox *sandbox)
     for (guint i = 0; i < sandbox->unplugs->len; i++)
         ask(sandbox->unplugs->pdata[i]);
     for (guint i = 0; sandbox->record && i < sandbox->record->held_disks->len; i++)
-        detach(sandbox, ((const SvDiskRecord *)sandbox->record->held_disks->pdata[i])->alias);
+        detach(sandbox, sv_disk_record_device(sandbox->record->held_disks->pdata[i]));
 }
 
 /* The guest has it until its machine ends; the claim stays. */
@@ -153,9 +187,9 @@ static void note_held(SvUnplug *unplug)
 
         if (!disk || !container)
             continue;
-        g_warning("container %s: block device \"%s\" is still held by the guest, freed when the "
-                  "machine ends",
-            unplug->container, disk->source);
+        g_autofree char *title = sv_disk_record_title(disk);
+        g_warning("container %s: %s is still held by the guest, freed when the machine ends",
+            unplug->container, title);
         g_ptr_array_add(sandbox->record->held_disks, sv_disk_record_copy(disk));
         sv_disks_forget(container, disk);
     }
@@ -167,8 +201,10 @@ static GError *busy_error(const SvUnplug *unplug)
 {
     const SvDiskRecord *disk = sv_disks_find(unplug->sandbox, unplug->aliases->pdata[0], NULL);
 
-    return g_error_new(SV_CORE_ERROR, SV_ERR_BUSY,
-        "the guest does not let go of block device \"%s\"", disk ? disk->source : "?");
+    g_autofree char *title =
+        disk ? sv_disk_record_title(disk) : g_strdup(unplug->aliases->pdata[0]);
+
+    return g_error_new(SV_CORE_ERROR, SV_ERR_BUSY, "the guest does not let go of %s", title);
 }
 
 static gboolean ends_machine(const SvUnplug *unplug)
@@ -196,9 +232,8 @@ static void give_up(SvUnplug *unplug)
 static gboolean on_timer(gpointer user_data)
 {
     SvUnplug *unplug = user_data;
-
     gint64 now = g_get_monotonic_time();
-    gint64 allowed = unplug->deadline_us - unplug->start_us;
+    gint64 allowed = allowed_us(unplug->sandbox);
 
     if (now < unplug->deadline_us ||
         (!is_connected(unplug->sandbox) && !unplug->ending &&
@@ -233,12 +268,16 @@ void sv_disks_unplug(SvContainer *container, const char *alias, SvDone done, gpo
     unplug->done = done;
     unplug->user_data = user_data;
     unplug->start_us = g_get_monotonic_time();
-    unplug->deadline_us = unplug->start_us + sandbox->config->unplug_ms * G_GINT64_CONSTANT(1000);
+    unplug->deadline_us = unplug->start_us + allowed_us(sandbox);
     for (guint i = 0; i < container->record->disks->len; i++) {
-        const SvDiskRecord *disk = container->record->disks->pdata[i];
+        SvDiskRecord *disk = container->record->disks->pdata[i];
 
-        if (disk->plugged && (!alias || g_str_equal(disk->alias, alias)))
-            g_ptr_array_add(unplug->aliases, g_strdup(disk->alias));
+        if (!disk->plugged || (alias && !g_str_equal(disk->alias, alias)))
+            continue;
+        if (sv_disks_is_shared(sandbox, disk))
+            sv_disk_unclaim(sandbox, disk);
+        else
+            g_ptr_array_add(unplug->aliases, g_strdup(sv_disk_record_device(disk)));
     }
     g_ptr_array_add(sandbox->unplugs, unplug);
     if (!unplug->aliases->len) {
@@ -256,6 +295,7 @@ void sv_disks_free(SvSandbox *sandbox)
     for (guint i = 0; i < sandbox->unplugs->len; i++)
         unplug_free(sandbox->unplugs->pdata[i]);
     g_ptr_array_unref(sandbox->unplugs);
+    g_hash_table_unref(sandbox->detaching);
     g_hash_table_unref(sandbox->disk_holds);
 }
 
@@ -267,8 +307,10 @@ void sv_disks_hold_again(SvSandbox *sandbox)
         const SvDiskRecord *disk = disks->pdata[i];
         g_autoptr(GError) error = NULL;
 
-        if (disk->exclusive && !g_hash_table_contains(sandbox->disk_holds, disk->alias) &&
+        /* one that several read is kept by another monitor, mostly */
+        if (!g_hash_table_contains(sandbox->disk_holds, sv_disk_record_device(disk)) &&
             !sv_disk_hold(sandbox, disk, &error))
-            g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
+            g_log(G_LOG_DOMAIN, disk->exclusive ? G_LOG_LEVEL_WARNING : G_LOG_LEVEL_INFO,
+                "sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
     }
 }

@@ -36,13 +36,24 @@ SvDiskRecord *sv_disks_of_mount(const SvContainer *container, guint mount_index)
     return NULL;
 }
 
-SvDiskRecord *sv_disks_find(SvSandbox *sandbox, const char *alias, SvContainer **container)
+static SvDiskRecord *find_device(const GPtrArray *disks, const char *device)
+{
+    for (guint i = 0; i < disks->len; i++) {
+        SvDiskRecord *disk = disks->pdata[i];
+
+        if (disk->plugged && g_str_equal(sv_disk_record_device(disk), device))
+            return disk;
+    }
+    return NULL;
+}
+
+SvDiskRecord *sv_disks_find(SvSandbox *sandbox, const char *device, SvContainer **container)
 {
     g_autoptr(GPtrArray) all = sv_sandbox_containers(sandbox);
 
     for (guint i = 0; i < all->len; i++) {
         SvContainer *owner = all->pdata[i];
-        SvDiskRecord *disk = sv_disk_records_find(owner->record->disks, alias);
+        SvDiskRecord *disk = find_device(owner->record->disks, device);
 
         if (!disk)
             continue;
@@ -52,7 +63,18 @@ SvDiskRecord *sv_disks_find(SvSandbox *sandbox, const char *alias, SvContainer *
     }
     if (container)
         *container = NULL;
-    return sandbox->record ? sv_disk_records_find(sandbox->record->held_disks, alias) : NULL;
+    return sandbox->record ? find_device(sandbox->record->held_disks, device) : NULL;
+}
+
+gboolean sv_disks_is_shared(SvSandbox *sandbox, const SvDiskRecord *disk)
+{
+    g_autoptr(GPtrArray) disks = sv_disks_in_machine(sandbox);
+
+    for (guint i = 0; i < disks->len; i++)
+        if (disks->pdata[i] != disk &&
+            g_str_equal(sv_disk_record_device(disks->pdata[i]), sv_disk_record_device(disk)))
+            return TRUE;
+    return FALSE;
 }
 
 GPtrArray *sv_disks_in_machine(SvSandbox *sandbox)
@@ -124,10 +146,11 @@ GError *sv_disks_explain(const SvContainer *container, const GError *error)
     for (guint i = 0; i < container->record->disks->len; i++) {
         const SvDiskRecord *disk = container->record->disks->pdata[i];
 
-        if (disk->serial && strstr(error->message, disk->serial))
-            return g_error_new(error->domain, error->code, "%s \"%s\" (%s): %s",
-                disk->image ? "image file" : "block device", disk->source,
-                sv_disk_use_name(disk->use), error->message);
+        if (!disk->serial || !strstr(error->message, disk->serial))
+            continue;
+        g_autofree char *title = sv_disk_record_title(disk);
+        return g_error_new(error->domain, error->code, "%s (%s): %s", title,
+            sv_disk_use_name(disk->use), error->message);
     }
     return g_error_copy(error);
 }

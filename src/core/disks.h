@@ -26,7 +26,8 @@ SvDiskRecord *sv_disks_plan_device(SvContainer *container, const char *text, GEr
 JsonArray *sv_disks_rules(const SvContainer *container);
 
 /* ---- disk-claim.c */
-/* Gives @disk, which is in the record, alias, serial and target. To be saved before it is claimed: a claim
+/* Gives @disk, which is in the record, alias, serial and target: those of another container's when both may
+ * have the device. To be saved before it is claimed: a claim
  * counts as long as its owner's record has the disk. */
 gboolean sv_disk_name(SvContainer *container, SvDiskRecord *disk, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
@@ -34,20 +35,30 @@ gboolean sv_disk_name(SvContainer *container, SvDiskRecord *disk, GError **error
  * uses it. */
 gboolean sv_disk_claim(SvContainer *container, SvDiskRecord *disk, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
-/* Holds the device exclusively, for as long as it is in the machine, when it is written there. */
+/* Opens the device exclusively, if it still is the disk that was planned; a descriptor or -1. Any thread. */
+int sv_disk_open(const SvDiskRecord *disk, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Keeps that descriptor (taken) as long as the disk is in the machine: nobody on the host can begin to use
+ * it. Of a device that nobody can write it is not needed. */
+void sv_disk_take_hold(SvSandbox *sandbox, const SvDiskRecord *disk, int fd);
+/* Both of them; an image file has no hold: TRUE. */
 gboolean sv_disk_hold(SvSandbox *sandbox, const SvDiskRecord *disk, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
-void sv_disk_take_hold(SvSandbox *sandbox, const SvDiskRecord *disk, int fd); /* takes fd */
-/* Claim and hold go. */
+/* Claim, hold and what was bound of an image file go. */
 void sv_disk_unclaim(SvSandbox *sandbox, SvDiskRecord *disk);
 /* Moves a disk for which no port was left to the SCSI bus. */
 gboolean sv_disk_use_scsi(SvSandbox *sandbox, SvDiskRecord *disk, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
 
+/* ---- disk-image.c */
+/* Where libvirt finds the image file; (transfer full). */
+char *sv_disk_image_path(const SvSandbox *sandbox, const SvDiskRecord *disk);
+gboolean sv_disk_image_bind(SvSandbox *sandbox, const SvDiskRecord *disk, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
+void sv_disk_image_unbind(SvSandbox *sandbox, const SvDiskRecord *disk);
+
 /* ---- disk-host.c */
-SvBlockMount *sv_disk_host_mount(const SvDiskRecord *disk); /* (transfer full) */
 /* Takes the host's mounts away. What turns out to be in use stays on the host and leaves the record. */
-void sv_disks_take_mounts(SvContainer *container, guint64 ticket);
+void sv_disks_take_mounts(SvContainer *container, SvDone done, gpointer user_data);
 /* Puts back what is not in the machine any more. Always ends well: what goes wrong is a warning.
  * @if_missing: see sv_block_mount_restore. */
 void sv_disks_restore_mounts(
@@ -57,9 +68,10 @@ void sv_disk_restore_held(SvSandbox *sandbox, const SvDiskRecord *disk);
 gboolean sv_disks_any_mount(const SvContainer *container); /* restoring has something to do */
 
 /* ---- disk-plug.c */
-void sv_disks_plug(SvContainer *container, guint64 ticket);
+/* Attaches all of the record; the first error, when all are done with. */
+void sv_disks_plug(SvContainer *container, SvDone done, gpointer user_data);
 /* Waits until the guest has them; fills in the guest's names and numbers. */
-void sv_disks_await(SvContainer *container, guint64 ticket);
+void sv_disks_await(SvContainer *container, SvDone done, gpointer user_data);
 /* One disk, both of the above. */
 void sv_disk_plug(SvContainer *container, const char *alias, SvDone done, gpointer user_data);
 
@@ -67,7 +79,9 @@ void sv_disk_plug(SvContainer *container, const char *alias, SvDone done, gpoint
 /* Takes the disk @alias (NULL: all) of @container out of the machine; @done when they are out, or when
  * the deadline is over: then with an error, and the machine is ended or the disk is noted as held. */
 void sv_disks_unplug(SvContainer *container, const char *alias, SvDone done, gpointer user_data);
-void sv_disks_removed(SvSandbox *sandbox, const char *alias); /* it is out, whoever says so */
+void sv_disks_removed(SvSandbox *sandbox, const char *device); /* it is out, whoever says so */
+gboolean sv_disks_is_unplugged(
+    const SvSandbox *sandbox, const char *device); /* it is asked to go */
 void sv_disks_machine_gone(SvSandbox *sandbox); /* all are */
 void sv_disks_connected(SvSandbox *sandbox); /* libvirt can be asked again */
 void sv_disks_free(SvSandbox *sandbox); /* holds and unplugs under way; no callbacks */
@@ -78,8 +92,11 @@ void sv_disks_hold_again(SvSandbox *sandbox);
 gboolean sv_disks_any_plugged(const SvContainer *container);
 SvDiskRecord *sv_disks_rootfs(const SvContainer *container); /* nullable */
 SvDiskRecord *sv_disks_of_mount(const SvContainer *container, guint mount_index); /* nullable */
-/* The record with @alias and its container (nullable out; NULL for a held one); NULL: none. */
-SvDiskRecord *sv_disks_find(SvSandbox *sandbox, const char *alias, SvContainer **container);
+/* A record that stands for the machine's disk @device, and its container (nullable out; NULL for a held
+ * one); NULL: none. */
+SvDiskRecord *sv_disks_find(SvSandbox *sandbox, const char *device, SvContainer **container);
+/* Another container has the same disk of the machine. */
+gboolean sv_disks_is_shared(SvSandbox *sandbox, const SvDiskRecord *disk);
 /* All that are, or may be, in the machine; (transfer container) of SvDiskRecord. */
 GPtrArray *sv_disks_in_machine(SvSandbox *sandbox);
 /* "b:7:0" -> "b:253:16" for devices of @container; (transfer full) */

@@ -36,7 +36,7 @@ static void add_disk(SvMetadataContainer *item, const SvDiskRecord *record)
     if (!record->plugged)
         return;
     SvMetadataDisk *disk = g_new0(SvMetadataDisk, 1);
-    disk->alias = g_strdup(record->alias);
+    disk->alias = g_strdup(sv_disk_record_device(record));
     disk->target = g_strdup(record->target);
     disk->source = sv_printable(record->source, 4096);
     disk->use = g_strdup(sv_disk_use_name(record->use));

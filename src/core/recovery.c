@@ -233,6 +233,8 @@ static void with_agent(SvContainer *container, gpointer data)
         sv_container_update_paused(container);
         if (container->init->shim_pidfd < 0)
             resume_stop(container, SV_CAUSE_SHIM_KILLED, -1);
+        else
+            sv_container_undo_cut_devices(container);
     }
     /* EXITED: the agent tells its exits again after Hello */
 }

@@ -7,9 +7,7 @@
 
 static void on_removed(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
-    guint64 *ticket = user_data;
-    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
-    g_free(ticket);
+    sv_ticket_done(error, user_data);
 }
 
 static void step_remove(SvSequence *seq, gpointer user_data)
@@ -26,32 +24,22 @@ static void step_remove(SvSequence *seq, gpointer user_data)
         sv_sequence_next(seq);
         return;
     }
-    guint64 ticket = sv_sequence_ticket(seq);
     Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
     message.container_id = container->record->id;
     message.timeout_ms = sandbox->config->stop_ms;
     sv_agent_call(sandbox->agent, "Remove", &message.base,
         &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms + SV_AGENT_SILENT_MS,
-        on_removed, g_memdup2(&ticket, sizeof ticket));
-}
-
-static void on_step(const GError *error, gpointer user_data)
-{
-    guint64 *ticket = user_data;
-    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
-    g_free(ticket);
+        on_removed, sv_sequence_handle(seq));
 }
 
 static void step_disks(SvSequence *seq, gpointer user_data)
 {
-    guint64 ticket = sv_sequence_ticket(seq);
-    sv_disks_unplug(user_data, NULL, on_step, g_memdup2(&ticket, sizeof ticket));
+    sv_disks_unplug(user_data, NULL, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 static void step_host_mounts(SvSequence *seq, gpointer user_data)
 {
-    guint64 ticket = sv_sequence_ticket(seq);
-    sv_disks_restore_mounts(user_data, TRUE, on_step, g_memdup2(&ticket, sizeof ticket));
+    sv_disks_restore_mounts(user_data, TRUE, sv_ticket_done, sv_sequence_handle(seq));
 }
 
 /* A cgroup is busy as long as the shim is in it. */

@@ -130,6 +130,7 @@ struct SvSandbox {
     SvWaiter recovered;
     GHashTable *disk_holds; /* alias -> descriptor: disks that nobody on the host may take */
     GPtrArray *unplugs; /* SvUnplug under way */
+    GHashTable *detaching; /* set of aliases for which libvirt's answer is out */
 };
 
 /* ---- sandbox.c */
@@ -261,6 +262,8 @@ void sv_container_cancel_create(SvContainer *container, GError *error); /* takes
  * the other; the first failure is undone and ends it. See sv_disks_plan_device for the text of @add. */
 void sv_container_change_devices(SvContainer *container, char *const *add, gsize n_add,
     char *const *remove, gsize n_remove, SvDone done, gpointer user_data);
+/* Takes away what a former monitor was about to add. */
+void sv_container_undo_cut_devices(SvContainer *container);
 /* ---- rollback.c */
 /* Undoes what a former monitor had begun, once; the container is gone afterwards. */
 void sv_container_roll_back(SvContainer *container);

@@ -35,6 +35,7 @@ SvSandbox *sv_sandbox_new(const SvConfig *config, SvPaths *paths, const SvDriver
     sandbox->down_waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
     sandbox->machine_times = g_array_new(FALSE, FALSE, sizeof(SvStepTime));
     sandbox->disk_holds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, close_hold);
+    sandbox->detaching = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     sandbox->unplugs = g_ptr_array_new();
     sandbox->qemu_pidfd = sandbox->share_pidfd = -1;
     sandbox->guest_turns = sv_turns_new();

@@ -274,6 +274,20 @@ gboolean sv_ticket_valid(guint64 ticket)
     return ticket_lookup(ticket) != NULL;
 }
 
+gpointer sv_sequence_handle(SvSequence *seq)
+{
+    guint64 ticket = sv_sequence_ticket(seq);
+
+    return g_memdup2(&ticket, sizeof ticket);
+}
+
+void sv_ticket_done(const GError *error, gpointer handle)
+{
+    g_autofree guint64 *ticket = handle;
+
+    sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
+}
+
 gboolean sv_sequence_is_undoing(const SvSequence *seq)
 {
     return seq->phase == PHASE_UNDO;

@@ -46,6 +46,10 @@ void sv_ticket_fail(guint64 ticket, GError *error); /* takes error */
 gboolean sv_ticket_valid(guint64 ticket);
 /* Ends the steps of all that wait: *tickets (of guint64) is empty before the first is ended. @error NULL: next. */
 void sv_tickets_end(GArray **tickets, const GError *error);
+/* For calls that answer with an error or none: sv_ticket_done as their callback, and as its user_data a
+ * handle of the current step (transfer full: the callback frees it). */
+gpointer sv_sequence_handle(SvSequence *seq);
+void sv_ticket_done(const GError *error, gpointer handle);
 /* Cancels: the current step is abandoned as if it failed with @error (taken), then undone. In
  * CONTINUE mode: no effect. No effect while undoing. Not after @done: forget @seq there. */
 void sv_sequence_cancel(SvSequence *seq, GError *error);

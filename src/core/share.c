@@ -94,11 +94,23 @@ static gboolean mount_share(const SvPaths *paths, GError **error)
         sv_mount_attach(tree, AT_FDCWD, paths->share_dir, error);
 }
 
+/* The file behind @fd at @target. */
+static gboolean bind_fd(int fd, const char *target, gboolean read_only, GError **error)
+{
+    g_auto(SvFd) tree = -1;
+
+    if (!sv_share_make_file(target, error))
+        return FALSE;
+    tree = sv_mount_clone(fd, "", FALSE, error);
+    return tree >= 0 &&
+        (!read_only || sv_mount_setattr(tree, MOUNT_ATTR_RDONLY, 0, 0, FALSE, error)) &&
+        sv_mount_attach(tree, AT_FDCWD, target, error);
+}
+
 /* @source (symlinks followed) read-only at @target, a file. */
 static gboolean bind_boot_file(const char *source, const char *target, GError **error)
 {
     g_auto(SvFd) file = -1;
-    g_auto(SvFd) tree = -1;
     struct stat st;
 
     if (sv_mount_is_mountpoint(target))
@@ -112,11 +124,26 @@ static gboolean bind_boot_file(const char *source, const char *target, GError **
         g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "\"%s\" is not a regular file", source);
         return FALSE;
     }
-    if (!sv_share_make_file(target, error))
-        return FALSE;
-    tree = sv_mount_clone(file, "", FALSE, error);
-    return tree >= 0 && sv_mount_setattr(tree, MOUNT_ATTR_RDONLY, 0, 0, FALSE, error) &&
-        sv_mount_attach(tree, AT_FDCWD, target, error);
+    return bind_fd(file, target, TRUE, error);
+}
+
+gboolean sv_share_bind_file(
+    const SvPaths *paths, const char *name, int fd, gboolean read_only, GError **error)
+{
+    g_autofree char *target = g_build_filename(paths->boot_dir, name, NULL);
+
+    return bind_fd(fd, target, read_only, error);
+}
+
+void sv_share_unbind_file(const SvPaths *paths, const char *name)
+{
+    g_autofree char *target = g_build_filename(paths->boot_dir, name, NULL);
+    g_autoptr(GError) error = NULL;
+
+    if (!sv_mount_umount(target, TRUE, &error))
+        g_debug("ignoring: %s", error->message);
+    else if (unlink(target) < 0 && errno != ENOENT)
+        g_debug("ignoring: %s: %s", target, g_strerror(errno));
 }
 
 gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *image, GError **error)

@@ -17,6 +17,11 @@ gboolean sv_share_owner(const char *folder, char **root, char **sandbox);
 /* Unmounts everything below (lazily what is busy) and removes box and boot folders; each step tried;
  * first error. Nothing there: TRUE. */
 gboolean sv_share_destroy(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Binds the file that @fd stands for at boot/NAME, where QEMU finds it. */
+gboolean sv_share_bind_file(const SvPaths *paths, const char *name, int fd, gboolean read_only,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Takes it away (lazily); what goes wrong is left to sv_share_destroy. */
+void sv_share_unbind_file(const SvPaths *paths, const char *name);
 
 /* Binds @source (symlinks followed as in a bind mount; folder, file, fifo, socket, device node; opened
  * O_PATH, never blocks) at share/c/INDEX/NAME. @recursive: with submounts. @read_only: on the host's

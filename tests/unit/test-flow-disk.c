@@ -99,14 +99,19 @@ static void tear_down(Disk *disk)
 }
 
 /* The device in linux.devices, (transfer full). */
-static char *device_member(const Disk *disk)
+static char *device_member_for(const Disk *disk, const char *access)
 {
     return g_strdup_printf(
         "\"linux\":{\"devices\":[{\"path\":\"/dev/"
         "data\",\"type\":\"b\",\"major\":%u,\"minor\":%u}],"
         "\"resources\":{\"devices\":[{\"allow\":true,\"type\":\"b\",\"major\":%u,\"minor\":%u,"
-        "\"access\":\"rwm\"}]}}",
-        disk->info->major, disk->info->minor, disk->info->major, disk->info->minor);
+        "\"access\":\"%s\"}]}}",
+        disk->info->major, disk->info->minor, disk->info->major, disk->info->minor, access);
+}
+
+static char *device_member(const Disk *disk)
+{
+    return device_member_for(disk, "rwm");
 }
 
 static void mount_rootfs(Disk *disk)
@@ -303,6 +308,57 @@ static void test_no_port(void)
     tear_down(&disk);
 }
 
+/* ---- two that only read it: one disk of the machine */
+
+static FlowContainer *begin_reader(Disk *disk, const char *id, const char *access)
+{
+    g_autofree char *more = device_member_for(disk, access);
+    FlowContainer *container = flow_register(disk->flow, id, more);
+    flow_create_begin(container);
+    flow_attach(container);
+    return container;
+}
+
+static void test_shared(void)
+{
+    Disk disk;
+    if (!set_up(&disk, NULL))
+        return;
+    FlowContainer *readers[2];
+    for (guint i = 0; i < 2; i++) {
+        readers[i] = begin_reader(&disk, i == 0 ? "one" : "two", "rm");
+        flow_assert_ok(&readers[i]->created);
+        flow_start(readers[i]);
+    }
+    g_assert_cmpuint(sv_fake_devices(disk.flow->hv)->len, ==, 1);
+    g_assert_cmpuint(sv_fake_count(disk.flow->hv, "attach"), ==, 1);
+    g_assert_cmpuint(claims(&disk), ==, 2);
+    FlowContainer *writer = begin_reader(&disk, "writer", "rwm");
+    flow_assert_failed(&writer->created, SV_ERR_BUSY, disk.node);
+    g_assert_cmpuint(claims(&disk), ==, 2);
+
+    flow_agent_exit(disk.flow->agent, readers[0]->handle, 0);
+    flow_wait_stopped(readers[0], 0, SV_CAUSE_EXITED);
+    flow_delete(readers[0], FALSE);
+    g_assert_cmpuint(claims(&disk), ==, 1);
+    g_assert_cmpuint(sv_fake_devices(disk.flow->hv)->len, ==, 1);
+    g_assert_false(is_free(&disk));
+    /* a third one, when the first has gone */
+    FlowContainer *third = begin_reader(&disk, "three", "rm");
+    flow_assert_ok(&third->created);
+    g_assert_cmpuint(sv_fake_count(disk.flow->hv, "attach"), ==, 1);
+    flow_delete(third, TRUE);
+    g_assert_cmpuint(sv_fake_count(disk.flow->hv, "detach"), ==, 0);
+
+    flow_agent_exit(disk.flow->agent, readers[1]->handle, 0);
+    flow_wait_stopped(readers[1], 0, SV_CAUSE_EXITED);
+    g_assert_cmpuint(sv_fake_count(disk.flow->hv, "detach"), ==, 1);
+    g_assert_true(is_free(&disk));
+    flow_delete(readers[1], FALSE);
+    assert_back(&disk, FALSE);
+    tear_down(&disk);
+}
+
 /* ---- the guest does not let go */
 
 static void test_event_lost(void)
@@ -426,7 +482,9 @@ static void test_kept(void)
 
 /* ---- devices of a running container */
 
-static void update(Disk *disk, const char *add, const char *remove, FlowAnswer *answer)
+/* Without a @monitor: in this process. */
+static void update_by(
+    FlowMonitor *monitor, Disk *disk, const char *add, const char *remove, FlowAnswer *answer)
 {
     Sandvirt__V1__UpdateContainerRequest request = SANDVIRT__V1__UPDATE_CONTAINER_REQUEST__INIT;
     request.container_id = (char *)"a";
@@ -436,7 +494,15 @@ static void update(Disk *disk, const char *add, const char *remove, FlowAnswer *
     request.n_device_add = add ? 1 : 0;
     request.device_remove = (char **)&remove;
     request.n_device_remove = remove ? 1 : 0;
-    sv_container_update(disk->flow->sandbox, &request, flow_answered, answer);
+    if (monitor)
+        flow_monitor_call(monitor, "Update", &request.base, answer);
+    else
+        sv_container_update(disk->flow->sandbox, &request, flow_answered, answer);
+}
+
+static void update(Disk *disk, const char *add, const char *remove, FlowAnswer *answer)
+{
+    update_by(NULL, disk, add, remove, answer);
 }
 
 static void test_update(gconstpointer data)
@@ -481,6 +547,45 @@ static void test_update(gconstpointer data)
     tear_down(&disk);
 }
 
+static SvContainer *container_of(const Disk *disk)
+{
+    return sv_sandbox_find(disk->flow->sandbox, "a", NULL);
+}
+
+/* The monitor dies while it adds one: the next one takes it away again, and a second try does not meet it. */
+static void test_update_cut(gconstpointer data)
+{
+    const char *method = data;
+    Disk disk;
+    g_auto(FlowAnswer) answer = {0};
+    if (!set_up(&disk, NULL))
+        return;
+    flow_agent_listen(disk.flow->agent, disk.flow->paths->agent_socket);
+    FlowMonitor *monitor = flow_monitor_new(disk.flow, FALSE, NULL);
+    FlowContainer *container = flow_monitor_run(monitor, "a");
+    flow_agent_hold(disk.flow->agent, method);
+    update_by(monitor, &disk, disk.node, NULL, NULL);
+    FLOW_WAIT(flow_agent_count(disk.flow->agent, method) == 1);
+    flow_monitor_kill(monitor);
+    flow_agent_release(disk.flow->agent, method);
+    g_autoptr(SvRecord) record = flow_record(disk.flow, "a");
+    g_assert_cmpuint(record->disks->len, ==, 1);
+    const char *alias = ((SvDiskRecord *)record->disks->pdata[0])->alias;
+    flow_recover_begin(disk.flow, TRUE, &answer);
+    g_ptr_array_add(sv_fake_devices(disk.flow->hv), sv_device_new_block(alias, g_new0(SvBlock, 1)));
+    flow_assert_ok(&answer);
+    flow_answer_clear(&answer);
+    flow_attach(container);
+    assert_back(&disk, FALSE);
+    FLOW_WAIT(!container_of(&disk)->changing_devices);
+    g_assert_cmpuint(container_of(&disk)->record->disks->len, ==, 0);
+    update(&disk, disk.node, NULL, &answer);
+    flow_assert_ok(&answer);
+    flow_delete(container, TRUE);
+    assert_back(&disk, FALSE);
+    tear_down(&disk);
+}
+
 int main(int argc, char **argv)
 {
     if (flow_monitor_main(argc, argv))
@@ -506,6 +611,7 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, GUINT_TO_POINTER(i), test_cut);
     }
     g_test_add_func("/flow/disk/no-port", test_no_port);
+    g_test_add_func("/flow/disk/shared", test_shared);
     g_test_add_func("/flow/disk/event-lost", test_event_lost);
     g_test_add_data_func("/flow/disk/held/ends", GINT_TO_POINTER(TRUE), test_held);
     g_test_add_data_func("/flow/disk/held/stays", GINT_TO_POINTER(FALSE), test_held);
@@ -517,5 +623,8 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/flow/disk/update/%s", names[i]);
         g_test_add_data_func(path, GUINT_TO_POINTER(i), test_update);
     }
+    g_test_add_data_func("/flow/disk/update/cut/wait", "WaitBlock", test_update_cut);
+    g_test_add_data_func("/flow/disk/update/cut/access", "Update", test_update_cut);
+    g_test_add_data_func("/flow/disk/update/cut/node", "AddNode", test_update_cut);
     return g_test_run();
 }
