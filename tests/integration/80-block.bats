@@ -97,13 +97,77 @@ teardown_file() { suite_end; }
     run ! mountpoint -q "$T/b/rootfs"
 }
 
-@test "while it is in the machine the host cannot mount it" {
+@test "pods whose first container is on a disk; beside them what has stopped can be taken down (A28, A31)" {
+    local n i member_dev
+    n=$(rounds 10)
+    for ((i = 1; i <= n; i++)); do
+        # mounted while the other machine starts: libvirt gives QEMU a copy of the host's mounts
+        disk_bundle "member$i" ext4 cat /marker
+        member_dev=$DEV
+        disk_bundle "own$i" xfs sh -c 'cat /marker; exec sleep 1000'
+        jqe "$T/own$i" 'del(.annotations)'
+        new_id "own$i"
+        quiet rt run --detach --bundle "$T/own$i" "$ID"
+        wait_for 10 grep -qx "own$i" "$T/out.log"
+        assert_has "$($VIRSH domblklist "$(domain_of "$ID")")" "$DEV"
+        new_id "member$i"
+        quiet rt run --detach --bundle "$T/member$i" "$ID"
+        wait_state "$ID" stopped
+        assert_eq "$(cat "$T/out.log")" "member$i"
+        down "$member_dev" "$T/member$i/rootfs"
+        fsck.ext4 -n "$member_dev"
+        losetup -d "$member_dev"
+        run ! losetup "$member_dev"
+        rt delete "$ID"
+        # and the first container's own, whose machine lives as long as it is not deleted
+        ID=own$i-$N
+        rt kill "$ID" KILL
+        wait_state "$ID" stopped
+        down "$DEV" "$T/own$i/rootfs"
+        xfs_repair -n "$DEV"
+        losetup -d "$DEV"
+        run ! losetup "$DEV"
+        rt delete "$ID"
+    done
+}
+
+@test "a device-mapper device: taken down as soon as its container has stopped" {
+    local name i n before
+    [ -e /dev/mapper/control ] || skip 'this kernel has no device-mapper'
+    n=$(rounds 20)
+    disk_bundle b ext4 sh -c 'echo made >/made'
+    umount "$T/b/rootfs"
+    name=${N//./-}
+    before=$(dmsetup ls | grep -c .)
+    for ((i = 0; i < n; i++)); do
+        dmsetup create "$name" --table "0 $(blockdev --getsz "$DEV") linear $DEV 0"
+        mount "/dev/mapper/$name" "$T/b/rootfs"
+        new_id "dm$i"
+        quiet rt run --detach --bundle "$T/b" "$ID"
+        wait_state "$ID" stopped
+        assert_eq "$(dmsetup info -c --noheadings -o open "$name")" 0 'users of the device'
+        down "/dev/mapper/$name" "$T/b/rootfs"
+        fsck.ext4 -n "/dev/mapper/$name"
+        dmsetup remove "$name"
+        rt delete "$ID"
+    done
+    assert_eq "$(dmsetup ls | grep -c .)" "$before"
+    assert_eq "$(disk_count)" 0
+}
+
+@test "while it is in the machine the host cannot mount it, not even when it is only read there" {
+    local only_read
     disk_bundle b ext4 sleep 1000
-    new_id held
-    quiet rt run --detach --bundle "$T/b" "$ID"
     mkdir "$T/mnt"
-    run ! mount "$DEV" "$T/mnt"
-    run ! is_free "$DEV"
+    for only_read in false true; do
+        jqe "$T/b" ".root.readonly = $only_read"
+        new_id "held-$only_read"
+        quiet rt run --detach --bundle "$T/b" "$ID"
+        run ! mount "$DEV" "$T/mnt"
+        run ! mount -o ro "$DEV" "$T/mnt"
+        run ! is_free "$DEV"
+        rt delete --force "$ID"
+    done
 }
 
 @test "a folder that only lies on a disk is shared, not plugged (A29)" {
@@ -168,6 +232,45 @@ teardown_file() { suite_end; }
     assert_eq "$(awk -v p="$T/b/rootfs" '$5 == p { $1 = $2 = $7 = ""; print }' /proc/self/mountinfo)" "$before"
 }
 
+@test "discard reaches the disk of the host" {
+    local before
+    disk_bundle b ext4 sleep 1000
+    umount "$T/b/rootfs"
+    mount -o discard "$DEV" "$T/b/rootfs"
+    new_id discard
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    assert_has "$($VIRSH dumpxml "$(domain_of "$POD")")" "discard='unmap'"
+    rt exec "$ID" sh -c 'dd if=/dev/zero of=/big bs=1M count=32 2>/dev/null; sync'
+    before=$(stat -c %b "$T/b.img")
+    rt exec "$ID" sh -c 'rm /big; sync'
+    wait_for 10 eval '[ "$(stat -c %b "$T/b.img")" -lt $((before - 32 * 1024)) ]'
+}
+
+@test "a log to be replayed is left alone on a disk that cannot be written (A30)" {
+    local type
+    mkdir "$T/mnt"
+    for type in ext4 xfs; do
+        disk "clean$type" $type
+        mount "$DEV" "$T/mnt"
+        echo kept >"$T/mnt/file"
+        umount "$T/mnt"
+        mount "$DEV" "$T/mnt"
+        echo more >"$T/mnt/other"
+        sync -f "$T/mnt"
+        # as after a power cut
+        cp --sparse=always "$T/clean$type.img" "$T/cut$type.img"
+        umount "$T/mnt"
+        attach "cut$type" --read-only
+        fresh
+        typed $type "$DEV" ro
+        run says 'cat /mnt/file; echo x 2>/dev/null >/mnt/new || echo refused'
+        assert_status 0
+        assert_eq "$output" $'kept\nrefused' $type
+    done
+    assert_has "$(dumpe2fs -h "$T/cutext4.img" 2>/dev/null)" needs_recovery
+    assert_has "$(xfs_repair -n "$T/cutxfs.img" 2>&1)" log
+}
+
 # ---------------------------------------------------------------- devices
 
 @test "a device has the name, mode and owner of the spec, and the guest's numbers" {
@@ -225,6 +328,22 @@ teardown_file() { suite_end; }
     quiet rt run --detach --bundle "$T/r" "$ID"
     wait_for 10 grep -q refused "$T/out.log"
     assert_has "$($VIRSH dumpxml "$(domain_of "$POD")")" '<readonly/>'
+}
+
+@test "a node that is bound is the device itself" {
+    local option wanted=0
+    disk d raw 16M
+    echo 'from host' | dd of="$DEV" conv=notrunc status=none
+    for option in rw ro; do
+        fresh
+        bound "$DEV" /dev/data $option
+        jqe "$T/b" '.linux.resources.devices += [{allow: true, type: "b", major: $a, minor: $b, access: "rwm"}]' \
+            --argjson a "$MAJ" --argjson b "$MIN"
+        run says 'head -c 9 /dev/data; echo; blockdev --getro /dev/data; ls -l /dev/data | cut -c1'
+        assert_eq "$output" "from host"$'\n'"$wanted"$'\n'b "bound $option"
+        wanted=1
+    done
+    is_free "$DEV"
 }
 
 @test "the whole /dev of the host is not for a privileged container" {

@@ -10,7 +10,7 @@ setup_file() {
     suite_begin
     mkdir "$WORK/pictures"
     chmod 0755 "$WORK/pictures"
-    write_conf "storage.image_folders=$WORK/pictures"
+    write_conf "storage.image_folders=$WORK/pictures" timeouts.device_ms=5000
     pod_up
 }
 teardown_file() { suite_end; }
@@ -26,19 +26,6 @@ refused() {
     run ! rt state "$ID"
     after=$(aliases)
     assert_eq "$after" "$before" 'disks in the machine'
-}
-
-# typed TYPE SOURCE [OPTION...]: a mount of a file system at /mnt in $T/b.
-typed() {
-    local type=$1 source=$2
-    shift 2
-    jqe "$T/b" '.mounts += [{destination: "/mnt", type: $t, source: $s, options: $ARGS.positional}]' \
-        --arg t "$type" --arg s "$source" --args "$@"
-}
-
-fresh() {
-    rm -rf --one-file-system "$T/b"
-    mkm "$T/b" sleep 1000
 }
 
 # ---------------------------------------------------------------- what is refused
@@ -116,7 +103,30 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     refused "\"$DEV\"" 'in use'
     kill $pid
     wait $pid || true
+    # as the file of a loop device, which no exclusive open keeps from it
+    local loop
+    loop=$(losetup -f --show "$DEV")
+    refused "\"$DEV\"" "part of block device \"$loop\""
+    losetup -d "$loop"
     is_free "$DEV"
+}
+
+@test "a disk that does not come up in the guest is told of in time, and taken back (A28)" {
+    autoprobe 0
+    disk d raw 16M
+    fresh
+    device /dev/data rwm
+    local from=$EPOCHREALTIME
+    refused "block device \"$DEV\"" 'in time'
+    local ms=$(((${EPOCHREALTIME/./} - ${from/./}) / 1000))
+    autoprobe 1
+    fresh
+    device /dev/data rwm
+    [ $ms -lt 12000 ] || fail "after $ms ms"
+    is_free "$DEV"
+    assert_eq "$(disk_count)" 0
+    run says 'blockdev --getro /dev/data'
+    assert_eq "$output" 0 'the next one'
 }
 
 @test "a device with a swap area in use, or a partition in use" {
@@ -177,7 +187,7 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     refused "\"$shared\"" "container \"first-$N\""
     # another pod
     fresh
-    jqe "$T/b" 'del(.annotations)'
+    by_itself
     device /dev/data rwm
     new_id other
     run rt create --bundle "$T/b" "$ID"
@@ -202,32 +212,57 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     assert_eq "$(sort -u "$T/two" | grep -c .)" 1
 }
 
-@test "one device for several: when it is only read, or when the configuration says so" {
-    local access
+@test "one device for several: when it is only read, or when the configuration says so; cache and I/O modes" {
+    local access name pictures="storage.image_folders=$WORK/pictures"
     disk d raw 16M
     for access in rm rwm; do
-        [ $access = rm ] || write_conf "storage.image_folders=$WORK/pictures" storage.shareable=true
-        fresh
-        jqe "$T/b" 'del(.annotations)'
-        device /dev/data $access
-        mv "$T/b" "$T/first-$access"
-        new_id "first-$access"
-        quiet rt run --detach --bundle "$T/first-$access" "$ID"
-        fresh
-        jqe "$T/b" 'del(.annotations)'
-        device /dev/data $access
-        run says 'blockdev --getro /dev/data'
-        assert_status 0
-        assert_eq "$output" "$([ $access = rm ] && echo 1 || echo 0)"
-        if [ $access = rm ]; then
-            fresh
-            device /dev/data rwm
-            refused "\"$DEV\"" "container \"first-rm-$N\""
+        if [ $access = rwm ]; then
+            write_conf "$pictures" storage.shareable=true storage.discard=false \
+                storage.disk_cache=writeback storage.disk_io=threads
+            pod_up shares
         fi
-        rt delete --force "first-$access-$N"
+        # two of one pod: one disk of its machine
+        for name in one two; do
+            fresh
+            device /dev/data $access
+            mv "$T/b" "$T/$name-$access"
+            new_id "$name-$access"
+            quiet rt run --detach --bundle "$T/$name-$access" "$ID"
+        done
+        assert_eq "$(disk_count)" 1
+        assert_driver "$([ $access = rm ] && echo none native unmap || echo writeback threads)"
+        fresh
+        device /dev/data "$([ $access = rm ] && echo rwm || echo rm)"
+        refused "\"$DEV\""
+        # another pod
+        [ $access = rm ] || write_conf "$pictures" storage.shareable=true \
+            storage.disk_cache=directsync storage.disk_io=io_uring
+        fresh
+        by_itself
+        device /dev/data $access
+        run says "blockdev --getro /dev/data; echo $access | dd of=/dev/data conv=notrunc,fsync 2>/dev/null"
+        assert_eq "${lines[0]}" "$([ $access = rm ] && echo 1 || echo 0)"
+        # the second one keeps it when the first has gone
+        rt delete --force "one-$access-$N"
+        run ! is_free "$DEV"
+        run rt exec "two-$access-$N" head -c 1 /dev/data
+        assert_status 0
+        rt delete --force "two-$access-$N"
         is_free "$DEV"
+        assert_eq "$(disk_count)" 0
     done
-    write_conf "storage.image_folders=$WORK/pictures"
+    rt delete --force "$POD"
+    assert_eq "$(head -c 3 "$DEV")" rwm 'what the last one wrote'
+    write_conf "$pictures" timeouts.device_ms=5000
+}
+# assert_driver "CACHE IO [DISCARD]": of the pod's only disk.
+assert_driver() {
+    local xml name found=''
+    xml=$($VIRSH dumpxml "$(domain_of "$POD")" | grep '<driver name=.qemu.')
+    for name in cache io discard; do
+        found+=" $(grep -o "$name=['\"][a-z_]*" <<<"$xml" | cut -d= -f2 | tr -d "'\"")"
+    done
+    assert_eq "$(xargs <<<"$found")" "$1" "cache, io, discard"
 }
 
 # ---------------------------------------------------------------- image files
@@ -276,6 +311,26 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     fresh
     typed ext4 "$dir/data.qcow2" x-sandvirt.format=qcow2
     refused "\"$dir/data.qcow2\"" 'data file'
+    local loop
+    loop=$(losetup -f --show "$dir/d.img")
+    fresh
+    typed ext4 "$dir/d.img" x-sandvirt.format=raw
+    refused "\"$dir/d.img\"" "in use as block device \"$loop\""
+    losetup -d "$loop"
+    # one image for two
+    fresh
+    typed ext4 "$dir/d.img" x-sandvirt.format=raw
+    mv "$T/b" "$T/first"
+    new_id first
+    quiet rt run --detach --bundle "$T/first" "$ID"
+    ln "$dir/d.img" "$dir/same.img"
+    fresh
+    typed ext4 "$dir/same.img" x-sandvirt.format=raw
+    refused "\"$dir/same.img\"" "container \"first-$N\""
+    # what its name means later is nobody's business
+    mv "$dir/d.img" "$dir/moved.img"
+    rt delete --force "first-$N"
+    assert_eq "$(stat -c %u "$dir/moved.img")" 0 owner
 }
 
 # ---------------------------------------------------------------- deaths in the middle
@@ -374,4 +429,22 @@ not_there() { ! rt state "$ID" >/dev/null 2>&1; }
     fsck.ext4 -n "$DEV"
     rt delete --force "$POD"
     pod_up
+}
+
+@test "a guest that hangs: the stop of a container with disks ends in bounded time, the disks are free" {
+    disk_bundle b ext4 sleep 1000
+    new_id hung
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    kill -STOP "$(vm_pid "$POD")"
+    took rt kill "$ID" KILL
+    assert_eq "$STATUS" 0
+    local killed=$MS
+    took wait_state "$ID" stopped
+    [ $((killed + MS)) -lt 12000 ] || fail "stopped after $killed and $MS ms"
+    is_free "$DEV"
+    rt delete "$ID"
+    assert_eq "$(fstype_at "$T/b/rootfs")" ext4 'file system of the host'
+    down "$DEV" "$T/b/rootfs"
+    # it had no chance to unmount
+    fsck.ext4 -p "$DEV" || [ $? = 1 ]
 }

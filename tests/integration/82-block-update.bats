@@ -95,6 +95,39 @@ running() {
     is_free "$DEV"
 }
 
+@test "the monitor dies while it adds a device: it is taken away again, and can be added" {
+    local target
+    autoprobe 0
+    running sleep 1000
+    target=$ID
+    disk d raw 16M
+    "${RT[@]}" update --device-add "$DEV:/dev/data" "$ID" </dev/null >"$T/out.log" 2>&1 3>&- 4>&- &
+    local update=$!
+    wait_for 10 eval 'aliases | grep -q "ua-sv-${ID:0:12}-"'
+    kill -KILL "$(monitor_pid "$POD")"
+    run wait $update
+    autoprobe 1
+    wait_for 20 eval '[ "$(disk_count)" = 0 ]'
+    is_free "$DEV"
+    rt update --device-add "$DEV:/dev/data" "$target"
+    run rt exec "$target" blockdev --getsize64 /dev/data
+    assert_eq "$output" $((16 << 20))
+}
+
+@test "a device is taken while it is written to" {
+    running sleep 1000
+    disk d raw 8G
+    rt update --device-add "$DEV:/dev/data" "$ID"
+    quiet rt exec --detach "$ID" dd if=/dev/zero of=/dev/data bs=64k
+    wait_for 20 eval '[ "$(stat -c %b "$T/d.img")" -gt 8192 ]'
+    rt update --device-remove /dev/data "$ID"
+    is_free "$DEV"
+    assert_eq "$(disk_count)" 0
+    rt update --device-add "$DEV:/dev/data" "$ID"
+    run rt exec "$ID" sh -c 'head -c 1 /dev/data | wc -c'
+    assert_eq "$output" 1
+}
+
 @test "the list of disks" {
     disk_bundle b ext4 sleep 1000
     new_id listed
@@ -120,7 +153,7 @@ $DEV vdb"
     mount -o noatime "$DEV" "$volume"
     mkdir "$volume/data"
     mkm "$T/b" sh -c 'echo from guest >/vol/made; grep " /vol " /proc/mounts; exec sleep 1000'
-    jqe "$T/b" '.mounts += [{destination: "/vol", type: "bind", source: $v, options: ["rbind", "nosuid"]}]' --arg v "$volume"
+    bound "$volume" /vol nosuid
     new_id vol
     quiet rt run --detach --bundle "$T/b" "$ID"
     wait_for 10 grep -q /vol "$T/out.log"
@@ -144,5 +177,24 @@ $DEV vdb"
     quiet rt run --detach --bundle "$T/b" "$ID"
     assert_eq "$(disk_count)" 0
     rt delete --force "$ID"
+    # only read
+    fresh sh -c 'cat /vol/made; touch /vol/x 2>/dev/null || echo refused; exec sleep 1000'
+    bound "$volume" /vol ro
+    new_id ro
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    wait_for 10 grep -q refused "$T/out.log"
+    assert_eq "$(head -n 1 "$T/out.log")" 'from guest'
+    assert_has "$($VIRSH dumpxml "$(domain_of "$POD")")" '<readonly/>'
+    rt delete --force "$ID"
     down "$DEV" "$volume"
+    fsck.ext4 -n "$DEV"
+    # elsewhere nobody asked for it
+    mkdir "$T/elsewhere"
+    mount "$DEV" "$T/elsewhere"
+    fresh cat /vol/made
+    bound "$T/elsewhere" /vol
+    new_id shared
+    run rt run --bundle "$T/b" "$ID"
+    assert_eq "$output" 'from guest'
+    assert_eq "$(fstype_at "$T/elsewhere")" ext4
 }

@@ -93,7 +93,42 @@ device() {
         --arg p "$1" --argjson a "$MAJ" --argjson b "$MIN" --arg access "$2" --argjson more "${3:-{\}}"
 }
 
-# says SCRIPT: what a member with bundle $T/b prints for it.
+# fresh [ARG...]: $T/b is a bundle of a member anew; ARG...: its process, else one that sleeps.
+fresh() {
+    [ $# -gt 0 ] || set -- sleep 1000
+    rm -rf --one-file-system "$T/b"
+    mkm "$T/b" "$@"
+}
+
+# typed TYPE SOURCE [OPTION...]: a mount of a file system at /mnt in $T/b.
+typed() {
+    local type=$1 source=$2
+    shift 2
+    jqe "$T/b" '.mounts += [{destination: "/mnt", type: $t, source: $s, options: $ARGS.positional}]' \
+        --arg t "$type" --arg s "$source" --args "$@"
+}
+
+# bound SOURCE DESTINATION [OPTION...]: a bind mount in $T/b.
+bound() {
+    local source=$1 target=$2
+    shift 2
+    jqe "$T/b" '.mounts += [{destination: $d, type: "bind", source: $s, options: (["rbind"] + $ARGS.positional)}]' \
+        --arg s "$source" --arg d "$target" --args "$@"
+}
+
+# by_itself: $T/b is no member, but a pod of its own.
+by_itself() { jqe "$T/b" 'del(.annotations)'; }
+
+# autoprobe 0|1: no driver takes new devices in the pod's guest, or they do again.
+autoprobe() {
+    local dir=$T/autoprobe.$1
+    mkm "$dir" sh -c "echo $1 >/sys/bus/virtio/drivers_autoprobe"
+    jqe "$dir" '(.mounts[] | select(.destination == "/sys")).options -= ["ro"]'
+    new_id "autoprobe$1"
+    rt run --bundle "$dir" "$ID"
+}
+
+# says SCRIPT: what the container of bundle $T/b prints for it.
 says() {
     jqe "$T/b" '.process.args = ["sh", "-c", $s]' --arg s "$1"
     new_id "s$RANDOM"
