@@ -9,6 +9,9 @@
 #include "base/thread.h"
 #include <string.h>
 
+#define COPIED_MS 1000
+#define COPIED_STEP_MS 20
+
 /* What stands at the mount point while the file system is in the guest. */
 static char *mark_of(const SvDiskRecord *disk)
 {
@@ -96,6 +99,26 @@ static void work_end(Work *work, const GError *error)
 
 /* ---- taking away */
 
+/* Whoever starts a container or a machine copies the host's mounts into a namespace of its own, and soon
+ * leaves most of them: no event tells of that, so a device just unmounted is asked for again for a moment. */
+static int open_unmounted(const SvDiskRecord *disk, GError **error)
+{
+    gint64 end = g_get_monotonic_time() + COPIED_MS * G_GINT64_CONSTANT(1000);
+
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        int fd = sv_disk_open(disk, &local);
+
+        if (fd >= 0)
+            return fd;
+        if (!sv_error_is(local, SV_ERR_BUSY) || g_get_monotonic_time() >= end) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return -1;
+        }
+        g_poll(NULL, 0, COPIED_STEP_MS);
+    }
+}
+
 /* In the thread. Unmounted, and nobody else has it: the device is held. Else all is as it was. */
 static void take_one(Item *item)
 {
@@ -104,7 +127,7 @@ static void take_one(Item *item)
 
     if (!sv_block_mount_take(item->mount, item->mark, &item->error))
         return;
-    item->fd = sv_disk_open(disk, &item->error);
+    item->fd = open_unmounted(disk, &item->error);
     if (item->fd >= 0 ||
         sv_block_mount_restore(item->mount, disk->source, item->mark, TRUE, &error))
         return;

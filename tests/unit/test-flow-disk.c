@@ -9,9 +9,12 @@
 #include "core/disks.h"
 #include "loop-device.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define DISK_BYTES (16 << 20)
@@ -192,6 +195,37 @@ static void test_unmounted(void)
     g_assert_cmpint(umount(disk.rootfs), ==, 0);
     flow_delete(container, FALSE);
     assert_back(&disk, FALSE);
+    tear_down(&disk);
+}
+
+/* Somebody has just copied the host's mounts into a namespace of his own. */
+static void test_copied(void)
+{
+    Disk disk;
+    int ready[2];
+    char byte;
+    if (!set_up(&disk, NULL))
+        return;
+    mount_rootfs(&disk);
+    g_assert_cmpint(pipe2(ready, O_CLOEXEC), ==, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        gboolean ok = unshare(CLONE_NEWNS) == 0 &&
+            mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && write(ready[1], "", 1) == 1;
+        usleep(300 * 1000);
+        _exit(ok ? 0 : 1);
+    }
+    g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
+    FlowContainer *container = flow_register(disk.flow, "a", NULL);
+    flow_create_begin(container);
+    flow_attach(container);
+    flow_assert_ok(&container->created);
+    g_assert_cmpuint(sv_fake_devices(disk.flow->hv)->len, ==, 1);
+    g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
+    sv_fd_close(ready[0]);
+    sv_fd_close(ready[1]);
+    flow_delete(container, TRUE);
+    assert_back(&disk, TRUE);
     tear_down(&disk);
 }
 
@@ -597,6 +631,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/flow/disk/life/rootfs", GINT_TO_POINTER(TRUE), test_life);
     g_test_add_data_func("/flow/disk/life/device", GINT_TO_POINTER(FALSE), test_life);
     g_test_add_func("/flow/disk/unmounted", test_unmounted);
+    g_test_add_func("/flow/disk/copied", test_copied);
     for (guint i = 0; i < 2 * G_N_ELEMENTS(failures); i++) {
         g_autofree char *path = g_strdup_printf(
             "/flow/disk/failing/%s/%s", failures[i / 2].name, i % 2 ? "rootfs" : "device");
