@@ -322,11 +322,14 @@ static void watch_share(SvSandbox *sandbox)
     if (sandbox->share_pidfd >= 0 || !sandbox->hv)
         return;
     int pid = sandbox->hv->ops->share_pid(sandbox->hv);
-    if (pid <= 1 || !sv_process_start_time(pid, &start))
+    if (pid <= 1)
         return;
-    sandbox->share_pidfd = sv_process_open(pid, start);
+    if (sv_process_start_time(pid, &start))
+        sandbox->share_pidfd = sv_process_open(pid, start);
     if (sandbox->share_pidfd >= 0)
         sandbox->share_watch = g_unix_fd_add(sandbox->share_pidfd, G_IO_IN, on_share_exit, sandbox);
+    else if (!sandbox->share_timer) /* ended before it could be watched: the guest would hang */
+        sandbox->share_timer = g_timeout_add(EVENT_GRACE_MS, sv_machine_on_share_lost, sandbox);
 }
 
 void sv_machine_watch_processes(SvSandbox *sandbox)

@@ -374,6 +374,23 @@ static void test_virtiofsd(gconstpointer data)
     finish(container, in, SV_CAUSE_SHARE_LOST);
 }
 
+/* virtiofsd dies before it can be watched: nobody waits for a guest that hangs on its share. */
+static void test_virtiofsd_early(void)
+{
+    FlowFixture *flow = flow_with_processes();
+    FlowContainer *container = flow_register(flow, "a", NULL);
+    flow_agent_hold(flow->agent, "Setup");
+    flow_proc_kill(flow->virtiofsd);
+    FLOW_WAIT(flow->virtiofsd->ended);
+    flow_create_begin(container);
+    flow_attach(container);
+    flow_assert_failed(&container->created, SV_ERR_FAILED, "lost its shared folder");
+    g_assert_cmpint(flow_state(flow, "a"), ==, SV_STATE_GONE);
+    flow_agent_release(flow->agent, "Setup");
+    flow_assert_clean(flow);
+    flow_free(flow);
+}
+
 /* virtiofsd does not end with QEMU. */
 static void test_virtiofsd_stays(void)
 {
@@ -612,6 +629,7 @@ int main(int argc, char **argv)
     add_for_states("qemu", test_qemu);
     g_test_add_func("/flow/events/not-qemu", test_not_qemu);
     add_for_states("virtiofsd", test_virtiofsd);
+    g_test_add_func("/flow/events/virtiofsd-early", test_virtiofsd_early);
     g_test_add_func("/flow/events/virtiofsd-stays", test_virtiofsd_stays);
     g_test_add_func("/flow/events/delete-while-ending", test_delete_while_ending);
     g_test_add_func("/flow/events/bad-frames", test_bad_frames);
