@@ -171,10 +171,31 @@ void sv_libvirt_status(SvHv *hv, SvHvStatusDone done, gpointer user_data)
 
 /* devices */
 
+/* NULL: libvirt does not tell. */
+static SvXmlDomain *look_at(virDomainPtr dom)
+{
+    char *text = virDomainGetXMLDesc(dom, 0);
+    SvXmlDomain *domain = text != NULL ? sv_xml_read_domain(text, strlen(text), NULL) : NULL;
+    free(text);
+    return domain;
+}
+
+/* The guest tells disks apart by their serials, and whoever may call libvirt can have given ours to another. */
+static gboolean check_serial(virDomainPtr dom, const char *serial, GError **error)
+{
+    g_autoptr(SvXmlDomain) domain = serial != NULL ? look_at(dom) : NULL;
+    if (domain == NULL ||
+        !g_ptr_array_find_with_equal_func(domain->serials, serial, g_str_equal, NULL))
+        return TRUE;
+    g_set_error(
+        error, SV_HV_ERROR, SV_ERR_EXISTS, "another disk of the machine has its serial %s", serial);
+    return FALSE;
+}
+
 static gboolean do_attach(SvCall *call, GError **error)
 {
     g_autoptr(AutoDomain) dom = need_domain(call, error);
-    if (dom == NULL)
+    if (dom == NULL || !check_serial(dom, call->serial, error))
         return FALSE;
     if (virDomainAttachDeviceFlags(dom, call->text, VIR_DOMAIN_AFFECT_LIVE) == 0)
         return TRUE;
@@ -189,15 +210,17 @@ static gboolean do_attach(SvCall *call, GError **error)
 
 void sv_libvirt_attach(SvHv *hv, const SvDevice *device, SvHvDone done, gpointer user_data)
 {
-    plain_call(hv, "attach a device", do_attach, sv_xml_device(device), 0, done, user_data);
+    SvLibvirt *lv = (SvLibvirt *)hv;
+    SvCall *call = sv_call_new(lv, "attach a device", do_attach, sv_xml_device(device));
+    call->serial = device->type == SV_DEVICE_BLOCK ? g_strdup(device->u.block->serial) : NULL;
+    call->done = done;
+    call->user_data = user_data;
+    sv_call_go(call, SV_LANE_CHANGE, lv->config->call_ms);
 }
 
 static gboolean has_alias(virDomainPtr dom, const char *alias)
 {
-    char *text = virDomainGetXMLDesc(dom, 0);
-    g_autoptr(SvXmlDomain) domain =
-        text != NULL ? sv_xml_read_domain(text, strlen(text), NULL) : NULL;
-    free(text);
+    g_autoptr(SvXmlDomain) domain = look_at(dom);
     return domain == NULL ||
         g_ptr_array_find_with_equal_func(domain->aliases, alias, g_str_equal, NULL);
 }

@@ -49,6 +49,7 @@ static void call_free(gpointer data)
     g_free(call->uuid);
     g_free(call->name);
     g_free(call->text);
+    g_free(call->serial);
     g_clear_pointer(&call->status.aliases, g_ptr_array_unref);
     g_free(call);
 }

@@ -65,6 +65,7 @@ struct SvCall {
     SvSink *sink;
     char *uuid, *name;
     char *text;
+    char *serial; /* of a disk to be attached */
     guint64 number;
     /* results */
     SvHvStatus status;

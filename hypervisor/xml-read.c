@@ -22,6 +22,7 @@ void sv_xml_domain_free(SvXmlDomain *domain)
     g_free(domain->name);
     g_free(domain->uuid);
     g_clear_pointer(&domain->aliases, g_ptr_array_unref);
+    g_clear_pointer(&domain->serials, g_ptr_array_unref);
     sv_metadata_free(domain->metadata);
     g_free(domain);
 }
@@ -145,16 +146,20 @@ static SvMetadata *find_metadata(xmlNodePtr domain)
     return NULL;
 }
 
-static void read_aliases(xmlNodePtr domain, GPtrArray *aliases)
+static void read_devices(xmlNodePtr top, SvXmlDomain *domain)
 {
-    xmlNodePtr devices = find_child(domain, "devices");
+    xmlNodePtr devices = find_child(top, "devices");
     for (xmlNodePtr device = devices != NULL ? devices->children : NULL; device != NULL;
          device = device->next) {
-        xmlNodePtr alias = device->type == XML_ELEMENT_NODE ? find_child(device, "alias") : NULL;
+        if (device->type != XML_ELEMENT_NODE || domain->aliases->len >= SV_XML_MAX_ITEMS)
+            continue;
+        xmlNodePtr alias = find_child(device, "alias");
         char *name = alias != NULL ? get_attribute(alias, "name") : NULL;
-        if (name != NULL && aliases->len < SV_XML_MAX_ITEMS)
-            g_ptr_array_add(aliases, g_steal_pointer(&name));
-        g_free(name);
+        char *serial = is_element(device, "disk") ? get_child_text(device, "serial") : NULL;
+        if (name != NULL)
+            g_ptr_array_add(domain->aliases, name);
+        if (serial != NULL)
+            g_ptr_array_add(domain->serials, serial);
     }
 }
 
@@ -168,8 +173,9 @@ SvXmlDomain *sv_xml_read_domain(const char *text, gsize len, GError **error)
     domain->name = get_child_text(top, "name");
     domain->uuid = get_child_text(top, "uuid");
     domain->aliases = g_ptr_array_new_with_free_func(g_free);
+    domain->serials = g_ptr_array_new_with_free_func(g_free);
     domain->metadata = find_metadata(top);
-    read_aliases(top, domain->aliases);
+    read_devices(top, domain);
     return domain;
 }
 

@@ -19,6 +19,7 @@ typedef struct {
     char *name, *uuid;
     GPtrArray *aliases; /* of char*: every device's alias */
     SvMetadata *metadata; /* NULL: not a domain of ours */
+    GPtrArray *serials; /* char*: of its disks */
 } SvXmlDomain;
 void sv_xml_domain_free(SvXmlDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvXmlDomain, sv_xml_domain_free)

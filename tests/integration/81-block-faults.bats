@@ -111,6 +111,24 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     is_free "$DEV"
 }
 
+@test "two disks with one serial" {
+    local serial domain
+    domain=$(domain_of "$POD")
+    disk e raw 16M
+    new_id twin
+    # that which the next disk of the container will have
+    serial=$(printf '%s/%s/%s' "$POD" "$ID" "$(jq .nextDisk "$ROOT/.sandbox/$POD/sandbox.json")" | sha256sum | cut -c1-20)
+    $VIRSH attach-disk "$domain" "$DEV" sdz --targetbus scsi --serial "$serial"
+    disk d raw 16M
+    fresh
+    device /dev/data rwm
+    run rt create --bundle "$T/b" "$ID"
+    $VIRSH detach-disk "$domain" sdz
+    assert_refused "block device \"$DEV\"" 'another disk' "$serial"
+    is_free "$DEV"
+    wait_for 5 eval '[ "$(disk_count)" = 0 ]'
+}
+
 @test "a disk that does not come up in the guest is told of in time, and taken back (A28)" {
     autoprobe 0
     disk d raw 16M
