@@ -2,6 +2,7 @@
 /* The table of containers, and how the kernel's OOM killer is noticed. */
 #include "agent/container.h"
 #include "agent/event.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/names.h"
 #include <string.h>
@@ -34,6 +35,7 @@ SvContainer *sv_container_add(SvAgent *agent, const char *id, GError **error)
     }
     container = g_new0(SvContainer, 1);
     container->agent = agent;
+    container->exec_fd = -1;
     container->id = g_strdup(id);
     container->dir = g_build_filename(SV_AGENT_CONTAINERS, id, NULL);
     container->cgroup = g_build_filename(SV_AGENT_CGROUP, "sandvirt", id, NULL);
@@ -47,6 +49,8 @@ void sv_container_free(SvContainer *container)
 {
     if (!container)
         return;
+    sv_container_start_finish(container);
+    sv_fd_clear(&container->exec_fd);
     sv_cgroup_watch_free(container->oom_watch);
     g_ptr_array_unref(container->mounts);
     g_ptr_array_unref(container->removers);
@@ -119,6 +123,8 @@ void sv_container_process_ended(SvProcess *process)
 
     if (!container)
         return;
+    if (!process->exec)
+        sv_container_start_finish(container);
     on_memory_events(container); /* the kill was counted before the process ended */
     process->oom = process->exit_code == 128 + 9 && container->oom_kills > process->oom_before;
 }

@@ -9,6 +9,7 @@
 G_BEGIN_DECLS
 
 typedef struct SvRelease SvRelease;
+typedef struct SvStart SvStart;
 
 typedef struct {
     SvAgent *agent; /* not owned */
@@ -24,6 +25,8 @@ typedef struct {
     GPtrArray *mounts; /* targets of mounted disks, in order */
     SvCrun *creating; /* crun create at work */
     guint execs; /* crun exec calls at work */
+    int exec_fd; /* hangs up when its init runs the program; -1: none, or started */
+    SvStart *starting; /* Start is not answered yet */
     SvCgroupWatch *oom_watch;
     guint64 oom_kills;
     gboolean oom; /* to be told */
@@ -40,7 +43,9 @@ SvProcess *sv_container_init(SvContainer *container);
 
 /* The cgroup's path is read from /proc/PID/cgroup, and memory.events is watched. */
 void sv_container_watch(SvContainer *container, pid_t pid);
-/* Sets the oom flag of an ended process. */
+/* Answers a Start that waits for the program, as if it ran. */
+void sv_container_start_finish(SvContainer *container);
+/* An ended process: sets its oom flag; a start of it is over. */
 void sv_container_process_ended(SvProcess *process);
 /* Tells the host of an OOM kill it has not heard of. */
 void sv_container_check_oom(SvContainer *container);

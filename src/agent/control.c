@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Methods on a container that exists: Start, Signal, Pause, Resume, Stats. */
 #include "agent/container.h"
+#include "agent/early-signal.h"
 #include "base/fd.h"
 #include "rpc/sandvirt.pb-c.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <glib-unix.h>
 #include <signal.h>
 #include <unistd.h>
 
 #define FREEZE_TIMEOUT_MS 5000
+#define START_TIMEOUT_MS 2000
 
 static void finish(SvCall *call, GError *error)
 {
@@ -36,6 +39,51 @@ static gboolean write_fifo(const char *id, GError **error)
     return TRUE;
 }
 
+/* Answered when the program runs: hooks and signals that come behind it are for the program, not for crun's
+ * init, which as the first process of its namespace gets no signal that it does not catch. */
+struct SvStart {
+    SvCall *call;
+    int fd;
+    guint source, timer;
+};
+
+void sv_container_start_finish(SvContainer *container)
+{
+    SvStart *start = g_steal_pointer(&container->starting);
+
+    if (!start)
+        return;
+    g_source_remove(start->source);
+    g_source_remove(start->timer);
+    sv_fd_close(start->fd);
+    sv_call_reply(start->call, NULL);
+    g_free(start);
+}
+
+static gboolean on_program(gint fd, GIOCondition condition, gpointer user_data)
+{
+    sv_container_start_finish(user_data);
+    return G_SOURCE_CONTINUE; /* it is removed already */
+}
+
+/* A hook that goes on has the descriptor too, and a file system may be slow. */
+static gboolean on_start_timeout(gpointer user_data)
+{
+    sv_container_start_finish(user_data);
+    return G_SOURCE_CONTINUE;
+}
+
+static void answer_when_it_runs(SvContainer *container, SvCall *call)
+{
+    SvStart *start = g_new0(SvStart, 1);
+
+    start->call = call;
+    start->fd = sv_fd_steal(&container->exec_fd);
+    start->source = g_unix_fd_add(start->fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_program, container);
+    start->timer = g_timeout_add(START_TIMEOUT_MS, on_start_timeout, container);
+    container->starting = start;
+}
+
 void sv_container_start(SvCall *call)
 {
     const Sandvirt__V1__ContainerRequest *request = (Sandvirt__V1__ContainerRequest *)call->message;
@@ -49,19 +97,23 @@ void sv_container_start(SvCall *call)
         error = g_error_new(SV_AGENT_ERROR, SV_ERR_STATE, "cannot start a running container");
     else if (container && write_fifo(container->id, &error))
         init->state = SV_PROCESS_RUNNING;
-    finish(call, error);
+    if (!error)
+        init->started_us = g_get_monotonic_time();
+    if (!error && container->exec_fd >= 0)
+        answer_when_it_runs(container, call);
+    else
+        finish(call, error);
 }
 
-static gboolean signal_one(SvContainer *container, guint32 handle, int signo, GError **error)
+static SvProcess *find_process(SvContainer *container, guint32 handle, GError **error)
 {
     SvProcess *process = sv_process_lookup(container->agent, handle ? handle : container->handle);
 
-    if (!process || process->state == SV_PROCESS_CREATING ||
-        !g_str_equal(process->container_id, container->id)) {
-        g_set_error(error, SV_AGENT_ERROR, SV_ERR_NOT_FOUND, "no process has handle %u", handle);
-        return FALSE;
-    }
-    return sv_process_send_signal(process, signo, error);
+    if (process && process->state != SV_PROCESS_CREATING &&
+        g_str_equal(process->container_id, container->id))
+        return process;
+    g_set_error(error, SV_AGENT_ERROR, SV_ERR_NOT_FOUND, "no process has handle %u", handle);
+    return NULL;
 }
 
 void sv_container_signal(SvCall *call)
@@ -69,6 +121,7 @@ void sv_container_signal(SvCall *call)
     const Sandvirt__V1__SignalRequest *request = (Sandvirt__V1__SignalRequest *)call->message;
     GError *error = NULL;
     SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
+    SvProcess *process = NULL;
     int signo = (int)request->signal;
 
     if (container && (signo < 0 || signo > SIGRTMAX))
@@ -77,7 +130,10 @@ void sv_container_signal(SvCall *call)
         sv_cgroup_kill(container->cgroup);
     else if (container && request->all)
         sv_cgroup_signal(container->cgroup, signo);
-    else if (container && signal_one(container, request->handle, signo, &error) && signo == SIGKILL)
+    else if (container && (process = find_process(container, request->handle, &error)) &&
+        sv_early_signal(process, signo))
+        g_debug("signal %d waits for its handler", signo);
+    else if (process && sv_process_send_signal(process, signo, &error) && signo == SIGKILL)
         sv_cgroup_write(container->cgroup, "cgroup.freeze", "0", NULL);
     finish(call, error);
 }

@@ -20,6 +20,7 @@ typedef struct {
     SvContainer *container;
     SvProcess *process;
     SvStdio *stdio;
+    int until_exec; /* crun's end of container->exec_fd */
     gsize mounted;
 } Create;
 
@@ -36,6 +37,7 @@ static void next_mount(Create *create);
 static void create_free(Create *create)
 {
     sv_stdio_free(create->stdio);
+    sv_fd_close(create->until_exec);
     g_free(create);
 }
 
@@ -111,8 +113,10 @@ static void run_crun(Create *create)
     GError *error = NULL;
 
     sv_stdio_child_fds(create->stdio, &call);
+    call.until_exec = create->until_exec;
     container->creating = sv_crun_start(create->call->agent, &call, on_created, create, &error);
     sv_stdio_close_child(create->stdio);
+    sv_fd_clear(&create->until_exec);
     if (!container->creating)
         fail(create, error);
 }
@@ -220,7 +224,12 @@ static gboolean prepare(Create *create, GError **error)
     SvAgent *agent = create->call->agent;
     SvContainer *container = create->container;
     g_autofree char *config = g_build_filename(container->dir, "config.json", NULL);
+    int fds[2];
 
+    if (!sv_fd_pipe(fds, 0, error))
+        return FALSE;
+    container->exec_fd = fds[0];
+    create->until_exec = fds[1];
     create->process = sv_process_add(agent, request->handle, request->container_id, FALSE, error);
     if (!create->process)
         return FALSE;
@@ -252,6 +261,7 @@ void sv_container_create(SvCall *call)
         return;
     }
     create = g_new0(Create, 1);
+    create->until_exec = -1;
     create->call = call;
     create->request = request;
     create->container = container;

@@ -127,6 +127,9 @@ SvCrun *sv_crun_start(
         sv_command_map_fd(cmd, call->stdio[i], i);
     for (guint i = 0; i < call->n_more_fds; i++)
         sv_command_map_fd(cmd, call->more_fds[i], 3 + (int)i);
+    /* crun keeps what it inherits, and has the kernel close it when the program is executed. */
+    if (call->until_exec > 0)
+        sv_command_map_fd(cmd, call->until_exec, 3 + (int)call->n_more_fds);
     crun->began_us = g_get_monotonic_time();
     if (!sv_command_spawn(cmd, &pid, &crun->pidfd, error)) {
         crun_free(crun);
