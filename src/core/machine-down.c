@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- shutdown: the guest syncs and powers off */
@@ -168,10 +169,8 @@ static const SvStep down_steps[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* As new: the next create of the same sandbox may come before this monitor has ended. */
-static void reset(SvSandbox *sandbox)
+static void forget_machine(SvSandbox *sandbox)
 {
-    g_clear_pointer(&sandbox->record, sv_sandbox_record_free);
     g_clear_error(&sandbox->down_error);
     sandbox->machine = SV_MACHINE_NONE;
     sandbox->end_cause = SV_CAUSE_NONE;
@@ -188,6 +187,43 @@ static void reset(SvSandbox *sandbox)
     }
     sv_fd_clear(&sandbox->qemu_pidfd);
     sv_fd_clear(&sandbox->share_pidfd);
+}
+
+/* As new: the next create of the same sandbox may come before this monitor has ended. */
+static void reset(SvSandbox *sandbox)
+{
+    g_clear_pointer(&sandbox->record, sv_sandbox_record_free);
+    forget_machine(sandbox);
+}
+
+/* What belongs to the sandbox and not to its machine. */
+static void keep_of(SvSandboxRecord *record, SvSandboxRecord *old)
+{
+    record->title = g_steal_pointer(&old->title);
+    record->hostname = g_steal_pointer(&old->hostname);
+    record->netns = g_steal_pointer(&old->netns);
+    record->netns_id = old->netns_id;
+    record->next_link = old->next_link;
+    record->next_handle = old->next_handle;
+    record->next_index = old->next_index;
+    record->next_disk = old->next_disk;
+    memcpy(record->exits, old->exits, sizeof record->exits);
+    record->monitor_restarts = old->monitor_restarts;
+    record->pod_cpu = old->pod_cpu;
+    record->pod_memory = old->pod_memory;
+}
+
+gboolean sv_machine_renew(SvSandbox *sandbox, GError **error)
+{
+    SvSandboxRecord *old = sandbox->record;
+    if (!sv_sandbox_make_record(sandbox, error)) {
+        sandbox->record = old;
+        return FALSE;
+    }
+    keep_of(sandbox->record, old);
+    sv_sandbox_record_free(old);
+    forget_machine(sandbox);
+    return TRUE;
 }
 
 static void on_down(SvSequence *seq, const GError *error, gpointer user_data)

@@ -207,11 +207,19 @@ static void correct_cause(SvSandbox *sandbox, SvCause cause)
         g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
 }
 
+/* A late word about the former machine: the one that this sandbox has now was not started yet. */
+static gboolean is_of_former(const SvSandbox *sandbox)
+{
+    return !sandbox->recovering && (!sandbox->record || !sandbox->record->started);
+}
+
 void sv_machine_on_event(SvHv *hv, const SvHvEvent *event, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
     switch (event->type) {
     case SV_HV_EVENT_STOPPED:
+        if (is_of_former(sandbox))
+            break;
         sandbox->domain_gone = TRUE;
         correct_cause(sandbox, cause_of_end(event->end));
         sv_machine_ended(sandbox, cause_of_end(event->end));

@@ -171,6 +171,8 @@ void sv_machine_ended(SvSandbox *sandbox, SvCause cause);
 void sv_machine_kill(SvSandbox *sandbox, SvCause cause);
 /* Shutdown, destroy, release of the host's side; the state folder too when no container is left. */
 void sv_machine_down(SvSandbox *sandbox);
+/* After the end of a machine and of all its containers: the record of a sandbox that may have another one. */
+gboolean sv_machine_renew(SvSandbox *sandbox, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* The last container is gone, and its machine has not ended yet, or could not be ended (tried again then):
  * @done when it has. FALSE: there is nothing to wait for. */
 gboolean sv_machine_wait_for_end(SvSandbox *sandbox, SvDone done, gpointer user_data);

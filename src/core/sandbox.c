@@ -306,6 +306,15 @@ static void set_title(SvSandbox *sandbox, const SvContainer *container)
         record->hostname = g_strdup(container->spec->hostname);
 }
 
+/* Whether the next container may have another machine. An engine that has made a container for the sandbox itself
+ * has seen that one end, and makes another sandbox; one that has not (CRI-O without pause containers) goes on
+ * with this sandbox, and never deletes what has ended before that. */
+static gboolean may_be_renewed(const SvSandbox *sandbox)
+{
+    return !g_hash_table_contains(sandbox->containers, sandbox->paths->sandbox) &&
+        sv_sandbox_live_containers(sandbox) == 0;
+}
+
 static gboolean check_register(
     SvSandbox *sandbox, const Sandvirt__V1__RegisterRequest *request, GError **error)
 {
@@ -330,7 +339,11 @@ static gboolean check_register(
     }
     gboolean ended = sandbox->machine == SV_MACHINE_ENDED ||
         sandbox->machine == SV_MACHINE_ENDING || sandbox->down_again;
-    if (ended && g_hash_table_size(sandbox->containers) == 0) {
+    if (ended && may_be_renewed(sandbox) && g_hash_table_size(sandbox->containers) > 0 &&
+        sandbox->machine == SV_MACHINE_ENDED && !sandbox->down_again &&
+        (sandbox->domain_gone || sandbox->qemu_gone))
+        return TRUE;
+    if (ended && may_be_renewed(sandbox)) {
         g_set_error(error, SV_CORE_ERROR, SV_ERR_BUSY,
             "the former machine of sandbox \"%s\" has not ended yet%s%s", sandbox->paths->sandbox,
             sandbox->down_error ? ": " : "",
@@ -358,6 +371,8 @@ gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterReq
     if (!pod)
         return FALSE;
     if (!sandbox->record && !sv_sandbox_make_record(sandbox, error))
+        return FALSE;
+    if (sandbox->machine == SV_MACHINE_ENDED && !sv_machine_renew(sandbox, error))
         return FALSE;
 
     SvRecord *record = sv_record_new(request->container_id);

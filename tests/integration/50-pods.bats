@@ -80,6 +80,45 @@ namespace_path() {
     assert_same_snap 5
 }
 
+@test "without a pause container the next one after the machine's end has another machine" {
+    take_snap
+    POD=again-${WORK##*.}-$N
+    mkm "$T/b" sleep 1000
+    mkm "$T/d" sleep 1000
+    new_id one
+    local one=$ID how boot
+    quiet rt run --detach --bundle "$T/b" "$one"
+    boot=$(rt exec "$one" cat /proc/sys/kernel/random/boot_id)
+    # what has ended before stays, as engines leave it, and deletes later
+    for how in destroy kill; do
+        case $how in
+        destroy) $VIRSH destroy "$(domains)" ;;
+        kill) kill -KILL "$(vm_pid "$POD")" ;;
+        esac
+        wait_state "$ID" stopped
+        new_id "after-$how"
+        quiet rt run --detach --bundle "$T/d" "$ID" || fail "$(cat "$T/out.log")"
+        [ "$(rt exec "$ID" cat /proc/sys/kernel/random/boot_id)" != "$boot" ]
+        assert_eq "$(state_of "$one")" stopped
+        assert_eq "$(domains | wc -l)" 1
+    done
+    rt delete "$one"
+    rt delete "after-destroy-$N"
+    run -0 rt exec "$ID" cat /etc/origin
+    rt delete --force "$ID"
+    assert_same_snap 5
+}
+
+@test "a pause container's end with its machine is the sandbox's" {
+    pod_up
+    mkm "$T/b" sleep 1000
+    $VIRSH destroy "$(domains)"
+    wait_state "$POD" stopped
+    new_id late
+    try rt run --bundle "$T/b" "$ID"
+    assert_refused 'has ended'
+}
+
 @test "two pods are two machines" {
     pod_up first
     local first=$POD

@@ -44,8 +44,22 @@ static FlowContainer *make(FlowFixture *flow, const char *id, In in)
     return container;
 }
 
+static void assert_join_refused(FlowFixture *flow)
+{
+    Sandvirt__V1__RegisterRequest request = SANDVIRT__V1__REGISTER_REQUEST__INIT;
+    g_autofree char *bundle = flow_bundle(flow, "late", NULL);
+    g_autoptr(GError) error = NULL;
+    guint32 handle = 0;
+    request.container_id = (char *)"late";
+    request.bundle = bundle;
+    g_assert_false(sv_sandbox_register(flow->sandbox, &request, 0, &handle, &error));
+    g_assert_error(error, SV_CORE_ERROR, SV_ERR_NOT_RUNNING);
+    g_assert_nonnull(strstr(error->message, "delete its containers first"));
+}
+
 /* The machine has ended: @container is STOPPED (as it was, when it was before), the host's side is
- * released, nobody joins any more, delete works. */
+ * released, delete works. Another container has another machine, in the same sandbox, unless the one that ended
+ * was the sandbox's own: then nobody joins any more. */
 static void finish(FlowContainer *container, In in, SvCause cause)
 {
     FlowFixture *flow = container->flow;
@@ -60,18 +74,21 @@ static void finish(FlowContainer *container, In in, SvCause cause)
     g_autoptr(SvSandboxRecord) record = sv_sandbox_record_load(flow->paths, NULL);
     g_assert_true(record->ended);
     g_assert_false(record->suspended);
-
-    Sandvirt__V1__RegisterRequest request = SANDVIRT__V1__REGISTER_REQUEST__INIT;
-    g_autofree char *bundle = flow_bundle(flow, "late", NULL);
-    g_autoptr(GError) error = NULL;
-    guint32 handle = 0;
-    request.container_id = (char *)"late";
-    request.bundle = bundle;
-    g_assert_false(sv_sandbox_register(flow->sandbox, &request, 0, &handle, &error));
-    g_assert_error(error, SV_CORE_ERROR, SV_ERR_NOT_RUNNING);
-    g_assert_nonnull(strstr(error->message, "delete its containers first"));
-
     g_assert_null(strstr(flow->changes->str, "stopped a:stopped"));
+
+    if (g_str_equal(container->id, flow->paths->sandbox)) {
+        assert_join_refused(flow);
+    } else {
+        FlowContainer *late = flow_run(flow, "late");
+        g_autoptr(SvSandboxRecord) renewed = sv_sandbox_record_load(flow->paths, NULL);
+        g_assert_false(renewed->ended);
+        g_assert_cmpint(renewed->cause, ==, SV_CAUSE_NONE);
+        g_assert_cmpstr(renewed->token, !=, record->token);
+        g_assert_cmpstr(renewed->title, ==, record->title);
+        g_assert_cmpuint(late->handle, >, container->handle);
+        g_assert_cmpint(flow_state(flow, container->id), ==, SV_STATE_STOPPED);
+        flow_delete(late, TRUE);
+    }
     flow_delete(container, FALSE);
     flow_assert_clean(flow);
     flow_assert_usable(flow, "a");
@@ -117,6 +134,14 @@ static void test_end(gconstpointer data)
     flow_settle();
     sv_fake_emit(flow->hv, SV_HV_EVENT_STOPPED, c->end->end, NULL);
     finish(container, c->in, c->end->cause);
+}
+
+static void test_own_ends(void)
+{
+    FlowFixture *flow = flow_new(NULL);
+    FlowContainer *container = make(flow, flow->paths->sandbox, IN_RUNNING);
+    sv_fake_emit(flow->hv, SV_HV_EVENT_STOPPED, SV_HV_END_FAILED, NULL);
+    finish(container, IN_RUNNING, SV_CAUSE_DOMAIN_CRASHED);
 }
 
 /* ---- suspended and resumed */
@@ -619,6 +644,7 @@ int main(int argc, char **argv)
         return 0;
     }
     add_ends();
+    g_test_add_func("/flow/events/own-ends", test_own_ends);
     g_test_add_func("/flow/events/suspend", test_suspend);
     g_test_add_func("/flow/events/suspended-pod", test_suspended_pod);
     add_for_states("disconnected", test_disconnected);
