@@ -55,6 +55,34 @@ ancestors() {
     run -0 rt delete --force "$ID"
 }
 
+@test "conmon killed: the container and its siblings go on, exec and the engine's stop work" {
+    take_snap
+    POD=orphan-${WORK##*.}-$N
+    mkm "$T/a" sh -c 'while :; do echo x; sleep 0.1; done'
+    mkm "$T/b" sleep 1000
+    new_id a
+    local a=$ID conmon
+    cm "$a" "$T/a"
+    rt start "$a"
+    new_id b
+    cm "$ID" "$T/b"
+    rt start "$ID"
+    conmon=$(cat "$T/a/conmon-pidfile")
+    kill -KILL "$conmon"
+    wait_for 5 gone "$conmon"
+    # nobody reads what it writes, which is the workload's affair; it is pid 1, so SIGPIPE does not end it
+    assert_eq "$(state_of "$a")" running
+    run -0 rt exec "$a" echo on
+    assert_eq "$output" on
+    run -0 rt exec "$ID" echo on
+    run -0 rt kill "$a" KILL
+    wait_state "$a" stopped
+    run -0 rt delete --force "$a"
+    assert_eq "$(state_of "$ID")" running
+    rt delete --force "$ID"
+    assert_same_snap 5
+}
+
 @test "input through conmon" {
     mkb "$T/b" cat
     new_id c
