@@ -375,7 +375,7 @@ END
     assert_eq "$(tc -n "$POD_NS" qdisc | grep -c ingress || true)" 0 'ingress qdiscs'
 }
 
-@test "a create that fails after the network gives it back, and the next one works" {
+@test "a create that fails after the network, QEMU and monitor killed: given back, and the next pod works" {
     plain
     local before
     before=$(found)
@@ -387,7 +387,8 @@ END
     assert_same_text 'the namespace' "$before" "$(found)"
     up
     assert_alike
-    rt delete --force "$ID"
+    kill -KILL "$(monitor_pid "$ID")" "$(vm_pid "$ID")"
+    run -0 rt delete --force "$ID"
     assert_same_text 'the namespace' "$before" "$(found)"
     assert_same_snap
 }
@@ -402,25 +403,6 @@ END
         rt delete --force "$ID"
         assert_same_text "the namespace in round $i" "$before" "$(found)"
     done
-    assert_same_snap
-}
-
-@test "QEMU and monitor killed: clean after delete" {
-    plain
-    local before
-    before=$(found)
-    up
-    kill -KILL "$(monitor_pid "$ID")" "$(vm_pid "$ID")"
-    run -0 rt delete --force "$ID"
-    assert_same_text 'the namespace' "$before" "$(found)"
-    assert_same_snap
-}
-
-@test "the namespace is gone when the pod is deleted" {
-    plain
-    up
-    ip netns del "$POD_NS"
-    run -0 rt delete --force "$ID"
     assert_same_snap
 }
 
@@ -593,7 +575,7 @@ here() { ip netns exec "$POD_NS" "$@"; } # in the pod's namespace on the host
     [[ $output != *10.66.0.9* ]]
 }
 
-@test "settings of the namespace are those of the machine, and no other machine gets it" {
+@test "settings of the namespace are the machine's; no other machine gets it; it is gone when the pod is deleted" {
     plain
     here sh -c 'echo 77 >/proc/sys/net/ipv4/ip_unprivileged_port_start
         echo 1 >/proc/sys/net/ipv4/ip_forward
@@ -612,6 +594,9 @@ here() { ip netns exec "$POD_NS" "$@"; } # in the pod's namespace on the host
     assert_refused 'in use by the machine'
     ID=$first
     far busybox ping -c 2 -W 5 10.66.0.2
+    ip netns del "$POD_NS"
+    run -0 rt delete --force "$ID"
+    assert_same_snap
 }
 
 # ---------------------------------------------------------------- the plug-ins of the engines
