@@ -112,7 +112,9 @@ static void step_files(SvSequence *seq, gpointer user_data)
     SvSandbox *sandbox = user_data;
     g_autofree char *log =
         g_strdup_printf("/var/log/libvirt/qemu/%s.log", sandbox->paths->domain_name);
-    const char *names[] = {sandbox->paths->agent_socket, log};
+    g_autofree char *share_log =
+        g_strdup_printf("/var/log/libvirt/qemu/%s-fs0-virtiofsd.log", sandbox->paths->domain_name);
+    const char *names[] = {sandbox->paths->agent_socket, log, share_log};
     GError *error = NULL;
     for (guint i = 0; i < G_N_ELEMENTS(names); i++)
         if (unlink(names[i]) < 0 && errno != ENOENT && !error)

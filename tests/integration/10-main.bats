@@ -23,6 +23,8 @@ teardown() { test_end; }
     # shellcheck disable=SC2154
     assert_eq "$stderr" 'to stderr'
     assert_same_snap
+    # nor what libvirt has written about QEMU and virtiofsd
+    assert_eq "$(find /var/log/libvirt/qemu -name "sandvirt-$ID*")" ''
 }
 
 @test "create, state, start, state, kill, state, delete" {
