@@ -92,7 +92,10 @@ gboolean sv_container_move(SvContainer *container, SvEvent event, GError **error
 void sv_container_update_paused(SvContainer *container)
 {
     SvRecord *record = container->record;
-    gboolean paused = record->frozen || container->sandbox->record->suspended;
+    SvAgent *agent = container->sandbox->agent;
+    /* Resumed under a monitor that the guest has not answered yet: it runs for the caller when it can be asked. */
+    gboolean paused = record->frozen || container->sandbox->record->suspended ||
+        (record->state == SV_STATE_PAUSED && agent && !sv_agent_is_ready(agent));
     g_autoptr(GError) error = NULL;
     SvEvent event;
     if (paused && record->state == SV_STATE_RUNNING)

@@ -376,6 +376,28 @@ static void test_suspended_term(void)
     end_flow(flow);
 }
 
+/* RUNNING is told when the guest can be asked, not before. */
+static void test_suspended_resumed(void)
+{
+    FlowFixture *flow = flow_new(NULL);
+    FlowMonitor *monitor = begin(flow);
+    FlowContainer *container = flow_monitor_run(monitor, "a");
+    flow_monitor_kill(monitor);
+    flow->suspended = TRUE;
+    flow_recover(flow, TRUE);
+    flow_attach(container);
+    flow_agent_hold(flow->agent, "Hello");
+    sv_fake_emit(flow->hv, SV_HV_EVENT_RESUMED, SV_HV_END_UNKNOWN, NULL);
+    FLOW_WAIT(!flow->sandbox->record->suspended);
+    flow_settle();
+    g_assert_cmpint(flow_state(flow, "a"), ==, SV_STATE_PAUSED);
+    flow_agent_release(flow->agent, "Hello");
+    FLOW_WAIT(flow_state(flow, "a") == SV_STATE_RUNNING);
+    g_assert_true(sv_agent_is_ready(flow->sandbox->agent));
+    flow_delete(container, TRUE);
+    end_flow(flow);
+}
+
 /* ---- what stands in the folder is odd */
 
 static void test_stopped(void)
@@ -496,6 +518,7 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, orders[i], test_suspended_orders);
     }
     g_test_add_func("/flow/recovery/suspended/term", test_suspended_term);
+    g_test_add_func("/flow/recovery/suspended/resumed", test_suspended_resumed);
     g_test_add_func("/flow/recovery/stopped", test_stopped);
     g_test_add_func("/flow/recovery/ended", test_ended);
     g_test_add_func("/flow/recovery/nothing", test_nothing);
