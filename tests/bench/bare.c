@@ -3,7 +3,7 @@
  * command, each answer ends with "#done STATUS":
  *   attach FILE [SERIAL]  the device in the file; with SERIAL: ms of the call, ms until the guest has the disk
  *   detach FILE           the device, until it is gone
- *   meter BYTES           the guest's copy of so many bytes: MiB/s from the first to the last of them
+ *   meter BYTES [plain]   the guest's copy of so many bytes: MiB/s from the first to the last of them
  *   anything else         for the guest */
 #include <errno.h>
 #include <glib.h>
@@ -123,10 +123,10 @@ static int detach(virDomainPtr domain, const char *file)
     return 0;
 }
 
-static int meter(const char *bytes)
+static int meter(const char *bytes, const char *verb)
 {
     guint64 left = g_ascii_strtoull(bytes, NULL, 10), total = left;
-    g_autofree char *order = g_strconcat("copy ", bytes, NULL);
+    g_autofree char *order = g_strconcat(verb, " ", bytes, NULL);
     gint64 begin = 0;
 
     if (!tell(order))
@@ -153,7 +153,7 @@ static int serve(virDomainPtr domain, char *line)
     if (g_strcmp0(words[0], "detach") == 0 && words[1])
         return detach(domain, words[1]);
     if (g_strcmp0(words[0], "meter") == 0 && words[1])
-        return meter(words[1]);
+        return meter(words[1], words[2] ? words[2] : "copy");
     return tell(line) ? answer() : failed("the guest");
 }
 

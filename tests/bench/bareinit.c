@@ -2,7 +2,9 @@
 /* Init of a bare domain: loads the modules that /modules names, then does what comes through the first
  * virtio-serial port, line by line:
  *   block SERIAL   waits for the disk and prints its node
- *   copy BYTES     so many bytes out of a pipe into the port, as they are
+ *   copy BYTES     so many bytes out of a pipe into the port, as they are; who writes them is in a cgroup, as
+ *                  every process of a container
+ *   plain BYTES    the same without the cgroup
  *   anything else  by a shell, its output
  * and ends every answer with a line "#done STATUS". */
 #include <dirent.h>
@@ -21,6 +23,7 @@
 
 #define PIPE_SIZE (1024 * 1024)
 #define CHUNK (256 * 1024)
+#define CGROUP "/cg/container"
 
 static int port;
 
@@ -115,8 +118,25 @@ static int wait_for_disk(const char *serial)
     return 0;
 }
 
-/* Runs @argv with its output in a pipe, which is copied to the port. */
-static int run(const char *const argv[])
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        fprintf(stderr, "cannot write to %s\n", path);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void make_cgroup(void)
+{
+    mount("cgroup2", "/cg", "cgroup2", 0, NULL);
+    write_file("/cg/cgroup.subtree_control", "+cpu +memory +pids");
+    mkdir(CGROUP, 0755);
+}
+
+/* Runs @argv, in the cgroup or not, with its output in a pipe, which is copied to the port. */
+static int run(const char *const argv[], int in_cgroup)
 {
     static char buffer[CHUNK];
     int ends[2], status = 0;
@@ -130,6 +150,8 @@ static int run(const char *const argv[])
     if (pid == 0) {
         int null = open("/dev/null", O_RDWR);
 
+        if (in_cgroup)
+            write_file(CGROUP "/cgroup.procs", "0");
         dup2(null, 0);
         dup2(ends[1], 1);
         dup2(ends[1], 2);
@@ -148,14 +170,14 @@ static void serve(char *line)
 {
     if (strncmp(line, "block ", 6) == 0) {
         done(wait_for_disk(line + 6));
-    } else if (strncmp(line, "copy ", 5) == 0) {
-        const char *argv[] = {"/bin/payload", "line", line + 5, NULL};
+    } else if (strncmp(line, "copy ", 5) == 0 || strncmp(line, "plain ", 6) == 0) {
+        const char *argv[] = {"/bin/payload", "line", strchr(line, ' ') + 1, NULL};
 
-        done(run(argv));
+        done(run(argv, *line == 'c'));
     } else {
         const char *argv[] = {"/bin/busybox", "sh", "-c", line, NULL};
 
-        done(run(argv));
+        done(run(argv, 0));
     }
 }
 
@@ -168,6 +190,7 @@ int main(void)
     mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
     mount("proc", "/proc", "proc", 0, NULL);
     mount("sysfs", "/sys", "sysfs", 0, NULL);
+    make_cgroup();
     setenv("PATH", "/bin", 1);
     load_modules();
     while ((port = open_port()) < 0)

@@ -121,7 +121,10 @@ hidden() {
 
 # ---------------------------------------------------------------- bare domains
 
-# floor_xml NAME IMAGE: the domain of a bare client, in $WORK/floor/NAME.xml.
+# What makes a kernel start fastest, whatever else it costs.
+fast_arguments='panic=-1 reboot=t quiet 8250.nr_uarts=1 console=ttyS0 cryptomgr.notests nokaslr lsm= init_on_alloc=0 audit=0 tsc=reliable no_timer_check mitigations=off'
+
+# floor_xml NAME IMAGE [ARGUMENTS]: the domain of a bare client, in $WORK/floor/NAME.xml.
 floor_xml() {
     local ports='' i
     for i in 1 2 3 4 5 6 7 8; do
@@ -132,7 +135,7 @@ floor_xml() {
         -e "s|@CONSOLE@|$WORK/floor/$1.log|; s|@SOCKET@|$WORK/floor/$1.sock|; s|@PORTS@|$ports|" \
         -e "s|@FEATURES@|<tcg><tb-cache unit='MiB'>32</tb-cache></tcg>|" \
         -e "s|@CPU@|<cpu mode='custom' match='exact' check='none'><model fallback='forbid'>qemu64</model><feature policy='require' name='ssse3'/><feature policy='require' name='sse4.1'/><feature policy='require' name='sse4.2'/><feature policy='require' name='popcnt'/></cpu>|" \
-        -e "s|@CMDLINE@|panic=-1 reboot=t quiet 8250.nr_uarts=1 console=ttyS0 cryptomgr.notests nokaslr lsm= init_on_alloc=0 audit=0 tsc=reliable no_timer_check mitigations=off|" \
+        -e "s|@CMDLINE@|${3:-$fast_arguments}|" \
         "$here/floor.xml" >"$WORK/floor/$1.xml"
 }
 
@@ -144,7 +147,7 @@ pack_tree() { (cd "$1" && find . -mindepth 1 | cpio --quiet -o -H newc | lz4 -l 
 floor_prepare() {
     [ ! -d "$WORK/floor" ] || return 0
     local path mini=$WORK/mini.tree bare=$WORK/bare.tree
-    mkdir -p "$WORK/floor" "$WORK/boot.floor" "$WORK/image.tree" "$mini/dev" "$bare"/{bin,dev,proc,sys,tmp}
+    mkdir -p "$WORK/floor" "$WORK/boot.floor" "$WORK/image.tree" "$mini/dev" "$bare"/{bin,cg,dev,proc,sys,tmp}
     cp "$SV_IMAGES/vmlinux" "$SV_IMAGES/initramfs.img" "$WORK/boot.floor/"
     lz4 -dc <"$SV_IMAGES/initramfs.img" 2>/dev/null |
         (cd "$WORK/image.tree" && cpio -i --quiet --make-directories)
@@ -162,11 +165,15 @@ floor_prepare() {
     rm -rf "$WORK/image.tree" "$mini" "$bare"
 }
 
-# bare_up: a bare domain that takes commands, held by a coprocess; its name is in BARE_NAME.
+# bare_up: a bare domain that takes commands, held by a coprocess; its name is in BARE_NAME. Its kernel is told
+# what that of the pod is told, and its memory is of the same kind (a shared folder needs that).
 bare_up() {
     floor_prepare
     BARE_NAME=svt-bare-$$
-    floor_xml "$BARE_NAME" "$WORK/boot.floor/bare.img"
+    floor_xml "$BARE_NAME" "$WORK/boot.floor/bare.img" \
+        "$($VIRSH dumpxml "$(domain_of "$POD")" | sed -n 's:.*<cmdline>\(.*\)</cmdline>.*:\1:p')"
+    sed -i "s|</memory>|&<memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking>|" \
+        "$WORK/floor/$BARE_NAME.xml"
     coproc BARE { exec "$SV_BUILD/tests/bench/bare" "$WORK/floor/$BARE_NAME.xml" "$WORK/floor/$BARE_NAME.sock" 2>&1; }
     bare_pid=$BARE_PID
     bare_answer >/dev/null

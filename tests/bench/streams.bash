@@ -9,6 +9,7 @@ stream_bytes=$((256 * 1024 * 1024))
 stream_round() {
     note 'stream own' "$(rt exec "$POD" payload line $stream_bytes </dev/null | "$FLOOR" meter)"
     note 'stream bare' "$(bare "meter $stream_bytes")"
+    note 'stream plain' "$(bare "meter $stream_bytes plain")"
 }
 
 # Each says its number; all must have said it.
@@ -42,6 +43,7 @@ part_streams() {
     row what figure beside goal reached
     value=$(ratio "$(median 'stream own')" "$(median 'stream bare')")
     row 'stdout, MiB/s' "$(median 'stream own')" "bare $(median 'stream bare')" '' ''
+    row 'unframed, writer in no cgroup' "$(median 'stream plain')" '' '' ''
     row 'stdout beside an unframed copy' "$value" '' '>= 0.60' "$(least "$value" 0.6)"
     value=$(tr -d ' ' <<<"${figures['execs right']}")
     row '64 execs at the same time, right' "$value" "$(median 'execs ms') ms" 64 "$(least "$value" 64)"
