@@ -270,7 +270,7 @@ int main(int argc, char **argv)
     if (status < 0) {
         tell_ready(&options, error);
         g_printerr("sandvirt-monitor: %s\n", error->message);
-        return sv_error_is(error, SV_ERR_BUSY) ? 3 : 1;
+        status = sv_error_is(error, SV_ERR_BUSY) ? 3 : 1;
     }
     g_free(options.root);
     g_free(options.sandbox);
