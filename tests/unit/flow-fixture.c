@@ -320,6 +320,12 @@ gboolean flow_init(int *argc, char ***argv)
     return mount("tmpfs", "/run", "tmpfs", 0, NULL) == 0;
 }
 
+gboolean flow_part(const char *part)
+{
+    const char *wanted = g_getenv("FLOW_PART");
+    return !wanted || g_str_equal(wanted, part);
+}
+
 static guint count_fds(void)
 {
     g_autoptr(GDir) dir = g_dir_open("/proc/self/fd", 0, NULL);

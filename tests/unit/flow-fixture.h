@@ -91,6 +91,9 @@ struct FlowFixture {
 /* What a test program does first: a mount namespace, a log that does not end the test at warnings.
  * FALSE: this host cannot; the tests are skipped. */
 gboolean flow_init(int *argc, char ***argv);
+/* Whether these tests of a program are to be run: all, or those of the FLOW_PART that the environment names (the
+ * build runs the parts side by side). */
+gboolean flow_part(const char *part);
 void flow_init_log(void);
 /* Configuration and paths of flow->top. */
 void flow_load(FlowFixture *flow);
