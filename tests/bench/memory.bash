@@ -29,13 +29,15 @@ switches() {
     for pid in "$@"; do cat "/proc/$pid/task"/*/status; done | awk '/ctxt_switches/ { n += $2 } END { print n }'
 }
 
-# wakeups NAME PID...: of these processes in a minute, for each pod.
+# wakeups NAME PID...: of these processes in a minute, for each pod; beside it, as "NAME shims", of the shims.
 wakeups() {
-    local name=$1 before
+    local name=$1 before before_shims
     shift
     before=$(switches "$@")
+    before_shims=$(switches "${shims[@]}")
     sleep 60
     note "$name" "$(calc "($(switches "$@") - $before) / $pods")"
+    note "$name shims" "$(calc "($(switches "${shims[@]}") - $before_shims) / $pods")"
 }
 
 # quiet_libvirtd start|stop: a libvirtd that does not ask its clients whether they live, in the place of the
@@ -68,12 +70,11 @@ part_memory() {
         shims+=("$(pid_of "$POD")")
         machines+=("$(vm_pid "$POD")")
         # virtiofsd has a child of the same name.
-        mapfile -t -O ${#shares[@]} shares < <(share_pid "$POD" && pgrep -P "$(share_pid "$POD")")
+        mapfile -t -O ${#shares[@]} shares < <(printf "%s\n" "$(share_pid "$POD")" && pgrep -P "$(share_pid "$POD")")
     done
     say 'memory: settling for 20 s, then 60 s of wakeups'
     sleep 20
     wakeups 'wakeups' "${monitors[@]}" "${shims[@]}"
-    wakeups 'wakeups shims' "${shims[@]}"
     local monitor shim share machine dirty
     monitor=$(($(kib "${monitors[@]}") / pods))
     dirty=$(($(FIELD=Private_Dirty kib "${monitors[@]}") / pods))
