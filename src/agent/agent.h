@@ -31,10 +31,10 @@ typedef struct {
     GHashTable *processes; /* handle -> SvProcess, owned */
     GHashTable *containers; /* id -> SvContainer, owned */
 
-    gboolean greeted; /* Hello was answered in this session */
+    gboolean greeted; /* Hello was answered on this connection */
     guint32 next_stream; /* even: requests of the agent */
     GHashTable *forwards; /* handle -> SvForward, owned; NULL: none yet */
-    GHashTable *unanswered; /* stream -> event in this session */
+    GHashTable *unanswered; /* stream -> event on this connection */
 
     gboolean started; /* all of the start is done */
     gboolean set_up;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One output stream of a process: read from its pipe or terminal, kept until the host acknowledges
- * it, sent in DATA frames. It flows when the host is attached to it (in this session). */
+ * it, sent in DATA frames. It flows when the host is attached to it (on this connection). */
 #pragma once
 
 #include "agent/channel.h"
@@ -23,12 +23,12 @@ struct SvOutput {
     int fd; /* -1: no more to be read */
     guint source;
     SvRing ring;
-    guint64 sent; /* offset up to which bytes were sent in this session */
-    gboolean greeted; /* the session's Hello was answered */
-    gboolean attached; /* the host wants it in this session */
+    guint64 sent; /* offset up to which bytes were sent on this connection */
+    gboolean greeted; /* the connection's Hello was answered */
+    gboolean attached; /* the host wants it on this connection */
     gboolean ended; /* the process is gone: what its pipe holds now is the rest */
     gboolean eof; /* nothing is added to the ring any more */
-    gboolean eof_sent; /* in this session */
+    gboolean eof_sent; /* on this connection */
     gboolean broken; /* the host wants nothing more of it */
 };
 
@@ -38,7 +38,7 @@ SvOutput *sv_output_new(SvChannel *channel, guint32 handle, guint8 stream, int f
 void sv_output_free(SvOutput *output);
 /* Starts reading; @attached: the host follows it from its first byte. */
 void sv_output_start(SvOutput *output, gboolean attached);
-/* A new session began: nothing flows before sv_output_greet() and sv_output_attach(). */
+/* A new connection began: nothing flows before sv_output_greet() and sv_output_attach(). */
 void sv_output_reset(SvOutput *output);
 void sv_output_greet(SvOutput *output);
 /* (Re)starts the flow at @offset, which acknowledges what is before it. */

@@ -35,7 +35,7 @@ typedef struct {
     int tty; /* a terminal's master, for its size; -1 */
     guint n_descriptors; /* beside the three: agent/forward.h */
 
-    gboolean exit_sent; /* in this session */
+    gboolean exit_sent; /* on this connection */
     gboolean exit_acked;
 } SvProcess;
 
@@ -51,7 +51,7 @@ void sv_process_set_pipes(SvProcess *process, int in, int out, int err);
 void sv_process_set_terminal(SvProcess *process, int master);
 gboolean sv_process_resize(SvProcess *process, guint rows, guint cols, GError **error);
 
-/* crun has told the pid: state, streams and the watch for its end. @attached: this session's host
+/* crun has told the pid: state, streams and the watch for its end. @attached: the host of this connection
  * follows it. */
 void sv_process_begin(SvProcess *process, pid_t pid, SvProcessState state, gboolean attached);
 gboolean sv_process_send_signal(SvProcess *process, int signo, GError **error);
@@ -59,7 +59,7 @@ gboolean sv_process_send_signal(SvProcess *process, int signo, GError **error);
 /* A frame for one of its streams. */
 void sv_process_take_data(SvProcess *process, const SvFrame *frame);
 void sv_process_take_ack(SvProcess *process, const SvFrame *frame);
-/* Session changes. */
+/* The connection changes. */
 void sv_process_reset(SvProcess *process);
 void sv_process_greet(SvProcess *process);
 void sv_process_attach(SvProcess *process, guint64 stdout_offset, guint64 stderr_offset);

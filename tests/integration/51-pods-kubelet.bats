@@ -50,21 +50,21 @@ sees() { [ "$(rt exec "$1" cat "$2" 2>/dev/null)" = "$3" ]; }
 
 @test "an init container runs to its end before the others, and is gone" {
     local first
-    mkdir "$T/work"
-    first_volumes() { volume "$DIR" "$T/work" /work; }
-    up init first_volumes -- sh -c 'echo prepared >/work/file; exit 0'
+    mkdir "$T/shared"
+    first_volumes() { volume "$DIR" "$T/shared" /shared; }
+    up init first_volumes -- sh -c 'echo prepared >/shared/file; exit 0'
     first=$ID
     assert_eq "$(cm_status "$first" "$DIR")" 0
     rt delete "$first"
     up main first_volumes -- sleep 1000
-    run -0 rt exec "$ID" cat /work/file
+    run -0 rt exec "$ID" cat /shared/file
     assert_eq "$output" prepared
     run rt state "$first"
     assert_has "$output" 'does not exist'
     # One that fails keeps its status, and the pod goes on.
     up failing first_volumes -- sh -c 'exit 3'
     assert_eq "$(cm_status "$ID" "$DIR")" 3
-    sees "main-$N" /work/file prepared
+    sees "main-$N" /shared/file prepared
 }
 
 @test "emptyDir on disk and in memory: both containers, both ways" {

@@ -41,7 +41,7 @@ static void link_in(Fixture *f, const char *name, const char *target)
 static gboolean make(Fixture *f, const char *destination, gboolean is_dir, GError **error)
 {
     g_autofree char *text = g_strdup_printf(
-        "{\"root\":{\"path\":\"rootfs\"},\"process\":{\"args\":[\"a\"],\"cwd\":\"/work/dir\"},"
+        "{\"root\":{\"path\":\"rootfs\"},\"process\":{\"args\":[\"a\"],\"cwd\":\"/srv/dir\"},"
         "\"mounts\":[{\"destination\":\"%s\",\"source\":\"/x\",\"options\":[\"bind\"]},"
         "{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/dev/"
         "pts\",\"type\":\"devpts\"}]}",
@@ -81,7 +81,7 @@ static void test_plain(Fixture *f, gconstpointer data)
     assert_is(f, "up", S_IFDIR);
     assert_is(f, "dev", S_IFDIR);
     assert_is(f, "dev/pts", 0);
-    assert_is(f, "work/dir", S_IFDIR);
+    assert_is(f, "srv/dir", S_IFDIR);
 }
 
 static void test_links(Fixture *f, gconstpointer data)
