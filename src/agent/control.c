@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Methods on a container that exists: Start, Signal, Pause, Resume, Stats. */
 #include "agent/container.h"
-#include "agent/early-signal.h"
 #include "base/fd.h"
 #include "rpc/sandvirt.pb-c.h"
 #include <errno.h>
@@ -97,23 +96,21 @@ void sv_container_start(SvCall *call)
         error = g_error_new(SV_AGENT_ERROR, SV_ERR_STATE, "cannot start a running container");
     else if (container && write_fifo(container->id, &error))
         init->state = SV_PROCESS_RUNNING;
-    if (!error)
-        init->started_us = g_get_monotonic_time();
     if (!error && container->exec_fd >= 0)
         answer_when_it_runs(container, call);
     else
         finish(call, error);
 }
 
-static SvProcess *find_process(SvContainer *container, guint32 handle, GError **error)
+static gboolean signal_one(SvContainer *container, guint32 handle, int signo, GError **error)
 {
     SvProcess *process = sv_process_lookup(container->agent, handle ? handle : container->handle);
 
     if (process && process->state != SV_PROCESS_CREATING &&
         g_str_equal(process->container_id, container->id))
-        return process;
+        return sv_process_send_signal(process, signo, error);
     g_set_error(error, SV_AGENT_ERROR, SV_ERR_NOT_FOUND, "no process has handle %u", handle);
-    return NULL;
+    return FALSE;
 }
 
 void sv_container_signal(SvCall *call)
@@ -121,7 +118,6 @@ void sv_container_signal(SvCall *call)
     const Sandvirt__V1__SignalRequest *request = (Sandvirt__V1__SignalRequest *)call->message;
     GError *error = NULL;
     SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
-    SvProcess *process = NULL;
     int signo = (int)request->signal;
 
     if (container && (signo < 0 || signo > SIGRTMAX))
@@ -130,10 +126,7 @@ void sv_container_signal(SvCall *call)
         sv_cgroup_kill(container->cgroup);
     else if (container && request->all)
         sv_cgroup_signal(container->cgroup, signo);
-    else if (container && (process = find_process(container, request->handle, &error)) &&
-        sv_early_signal(process, signo))
-        g_debug("signal %d waits for its handler", signo);
-    else if (process && sv_process_send_signal(process, signo, &error) && signo == SIGKILL)
+    else if (container && signal_one(container, request->handle, signo, &error) && signo == SIGKILL)
         sv_cgroup_write(container->cgroup, "cgroup.freeze", "0", NULL);
     finish(call, error);
 }

@@ -23,7 +23,6 @@ typedef struct {
     SvProcessState state;
     pid_t pid;
     int pidfd;
-    gint64 started_us; /* monotonic; of an init: when Start came */
     int exit_code;
     gint64 exit_time_ns;
     gboolean oom;

@@ -134,29 +134,6 @@ status_of() {
     wait $call
 }
 
-@test "a signal right behind the start is the program's" {
-    local i n
-    n=$(rounds 30)
-    mkm "$T/b" sh -c 'trap "exit 5" TERM; while :; do sleep 0.05; done'
-    for ((i = 1; i <= n; i++)); do
-        new_id "early$i"
-        quiet rt create --bundle "$T/b" "$ID"
-        rt start "$ID"
-        rt kill "$ID" TERM
-        wait_state "$ID" stopped 10
-        assert_eq "$(jq .exitStatus "$ROOT/$ID/state.json")" 5 "round $i"
-        rt delete "$ID"
-    done
-    # One that does not care does not hold the caller for long.
-    mkm "$T/idle" sleep 1000
-    new_id idle
-    quiet rt create --bundle "$T/idle" "$ID"
-    rt start "$ID"
-    took rt kill "$ID" TERM
-    [ "$MS" -lt 2000 ] || fail "kill took $MS ms"
-    assert_eq "$(state_of "$ID")" running
-}
-
 @test "kill --all reaches every process of the container" {
     mkm "$T/b" sh -c 'sleep 1000 & sleep 1000 & wait; wait'
     new_id c

@@ -65,6 +65,16 @@ END
     assert_same_snap
 }
 
+@test "start answers when the program runs, not before" {
+    mkm "$T/b" sleep 1000
+    hooks "$T/b" startContainer '{"path": "/bin/sleep", "args": ["sleep", "1"]}'
+    new_id slow
+    quiet rt create --bundle "$T/b" "$ID"
+    took rt start "$ID"
+    assert_eq "$STATUS" 0
+    [ "$MS" -ge 900 ] || fail "answered after $MS ms"
+}
+
 @test "A42: a failure of startContainer ends the container, of poststart and poststop nothing" {
     mkm "$T/b" echo ran
     cp "$T/b/config.json" "$T/kept"

@@ -4,14 +4,12 @@
 #include "agent/block.h"
 #include "agent/cgroup.h"
 #include "agent/crun-error.h"
-#include "agent/early-signal.h"
 #include "agent/module.h"
 #include "agent/port.h"
 #include "agent/ps.h"
 #include "agent/setup.h"
 #include "agent/uevent.h"
 #include <glib/gstdio.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
 
@@ -193,33 +191,10 @@ static void test_cgroup_value(void)
     g_assert_cmpuint(sv_cgroup_value("", "low"), ==, 0);
 }
 
-#define STATUS(pids, blocked, ignored, caught)                                                     \
-    "Name:\tsh\nNSpid:\t" pids "\nSigBlk:\t" blocked "\nSigIgn:\t" ignored "\nSigCgt:\t" caught    \
-    "\nCap"
-#define NONE "0000000000000000"
-#define TERM "0000000000004000"
-
-/* What the kernel drops: only what the first process of a namespace leaves at its default. */
-static void test_early_signal(void)
-{
-    g_assert_true(sv_early_signal_is_lost(STATUS("120\t1", NONE, NONE, NONE), SIGTERM));
-    g_assert_true(sv_early_signal_is_lost(STATUS("120\t7\t1", NONE, NONE, TERM), SIGUSR1));
-    g_assert_true(sv_early_signal_is_lost(STATUS("120\t1", NONE, NONE, TERM), 64));
-    g_assert_false(sv_early_signal_is_lost(STATUS("120\t1", NONE, NONE, TERM), SIGTERM));
-    g_assert_false(sv_early_signal_is_lost(STATUS("120\t1", NONE, TERM, NONE), SIGTERM));
-    g_assert_false(sv_early_signal_is_lost(STATUS("120\t1", TERM, NONE, NONE), SIGTERM));
-    g_assert_false(sv_early_signal_is_lost(STATUS("120\t1", NONE, NONE, NONE), SIGKILL));
-    g_assert_false(sv_early_signal_is_lost(STATUS("120\t1", NONE, NONE, NONE), 0));
-    g_assert_false(sv_early_signal_is_lost(STATUS("120\t11", NONE, NONE, NONE), SIGTERM));
-    g_assert_false(sv_early_signal_is_lost(STATUS("1", NONE, NONE, NONE), SIGTERM));
-    g_assert_false(sv_early_signal_is_lost("", SIGTERM));
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/agent/uevent", test_uevent);
-    g_test_add_func("/agent/early-signal", test_early_signal);
     g_test_add_func("/agent/crun-error", test_crun_error);
     g_test_add_func("/agent/ps-stat", test_ps_stat);
     g_test_add_func("/agent/serial", test_serial);
