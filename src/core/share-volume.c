@@ -138,10 +138,20 @@ static void add_key(GHashTable *keys, const char *path)
         g_hash_table_add(keys, g_strndup(key + 2, KEY_LEN));
 }
 
-/* Those of one container's folder, or of a folder in it. */
-static void add_keys_of(GHashTable *keys, const char *folder, gboolean deeper)
+/* A folder that cannot be read would count for nothing, and what its containers use be taken away. */
+static GDir *open_folder(const char *path, GError **error)
 {
-    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    GDir *dir = g_dir_open(path, 0, NULL);
+
+    if (!dir)
+        sv_error_set_errno(error, SV_CORE_ERROR, errno, "read the folder \"%s\"", path);
+    return dir;
+}
+
+/* Those of one container's folder, or of a folder in it. */
+static gboolean add_keys_of(GHashTable *keys, const char *folder, gboolean deeper, GError **error)
+{
+    g_autoptr(GDir) dir = open_folder(folder, error);
     const char *name = NULL;
 
     while (dir && (name = g_dir_read_name(dir))) {
@@ -152,39 +162,43 @@ static void add_keys_of(GHashTable *keys, const char *folder, gboolean deeper)
             continue;
         if (S_ISLNK(st.st_mode))
             add_key(keys, path);
-        else if (deeper && S_ISDIR(st.st_mode) && !g_str_equal(name, "rootfs"))
-            add_keys_of(keys, path, FALSE);
+        else if (deeper && S_ISDIR(st.st_mode) && !g_str_equal(name, "rootfs") &&
+            !add_keys_of(keys, path, FALSE, error))
+            return FALSE;
     }
+    return dir != NULL;
 }
 
 /* Keys that containers other than @except link to. */
-static GHashTable *keys_in_use(const SvPaths *paths, guint except)
+static GHashTable *keys_in_use(const SvPaths *paths, guint except, GError **error)
 {
-    GHashTable *keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autofree char *top = g_build_filename(paths->base_dir, "c", NULL);
     g_autofree char *skipped = g_strdup_printf("%u", except);
-    g_autoptr(GDir) dir = g_dir_open(top, 0, NULL);
+    g_autoptr(GDir) dir = open_folder(top, error);
     const char *name = NULL;
 
     while (dir && (name = g_dir_read_name(dir))) {
         g_autofree char *folder = g_build_filename(top, name, NULL);
 
-        if (!g_str_equal(name, skipped))
-            add_keys_of(keys, folder, TRUE);
+        if (!g_str_equal(name, skipped) && !add_keys_of(keys, folder, TRUE, error))
+            return NULL;
     }
-    return keys;
+    return dir ? g_steal_pointer(&keys) : NULL;
 }
 
 /* Also what a killed monitor left: whatever nobody links to goes. */
 gboolean sv_share_release_volumes(
     const SvPaths *paths, guint index, gboolean lazy, GPtrArray *busy, GError **error)
 {
-    g_autoptr(GHashTable) used = keys_in_use(paths, index);
     g_autofree char *base = g_build_filename(paths->base_dir, "v", NULL);
     g_autoptr(GDir) dir = g_dir_open(base, 0, NULL);
+    g_autoptr(GHashTable) used = dir ? keys_in_use(paths, index, error) : NULL;
     GError *first = NULL;
     const char *name = NULL;
 
+    if (dir && !used)
+        return FALSE;
     while (dir && (name = g_dir_read_name(dir))) {
         g_autofree char *top = g_build_filename(paths->share_dir, "v", name, NULL);
         g_autofree char *folder = g_build_filename(base, name, NULL);

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -484,6 +485,30 @@ static void test_volumes(Fixture *f, gconstpointer data)
     g_assert_cmpuint(count_volumes(f), ==, 0);
 }
 
+/* What cannot be looked at counts: else what other containers use would be taken away. */
+static void test_volume_unread(Fixture *f, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *kept = in_share(f, 1, "m0/data/file");
+    struct rlimit before, one;
+    int free_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    bind_volume(f, 1, "m0/data", ".", FALSE);
+    bind_volume(f, 2, "m0/sub", "sub", FALSE);
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &before), ==, 0);
+    one = (struct rlimit){(rlim_t)free_fd + 2, before.rlim_max};
+    close(free_fd);
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &one), ==, 0);
+    g_assert_false(sv_share_release(f->paths, 2, TRUE, NULL, &error));
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &before), ==, 0);
+    g_assert_nonnull(error);
+    g_clear_error(&error);
+    assert_content(kept, "content");
+    g_assert_true(sv_share_release(f->paths, 2, FALSE, NULL, &error));
+    g_assert_true(sv_share_release(f->paths, 1, FALSE, NULL, &error));
+    g_assert_no_error(error);
+}
+
 /* A bind shows the mounts that were there: another set is another volume. */
 static void test_volume_submounts(Fixture *f, gconstpointer data)
 {
@@ -558,6 +583,7 @@ int main(int argc, char **argv)
     ADD("propagation", test_propagation);
     ADD("busy", test_busy);
     ADD("volumes", test_volumes);
+    ADD("volume-unread", test_volume_unread);
     ADD("volume-submounts", test_volume_submounts);
     ADD("volume-busy", test_volume_busy);
     ADD("clone", test_clone);
