@@ -399,11 +399,7 @@ static void undo_guest(SvSequence *seq, gpointer user_data)
         sv_sequence_next(seq);
         return;
     }
-    Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
-    message.container_id = container->record->id;
-    message.timeout_ms = sandbox->config->stop_ms;
-    sv_agent_call(sandbox->agent, "Remove", &message.base,
-        &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms + SV_AGENT_SILENT_MS,
+    sv_container_call_remove(container, sandbox->config->stop_ms + SV_AGENT_SILENT_MS,
         on_step_answer, step_new(container, seq));
 }
 

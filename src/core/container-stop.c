@@ -87,6 +87,17 @@ static void on_removed(const ProtobufCMessage *reply, const GError *error, gpoin
     call_free(call);
 }
 
+void sv_container_call_remove(
+    SvContainer *container, guint timeout_ms, SvCallDone done, gpointer user_data)
+{
+    SvSandbox *sandbox = container->sandbox;
+    Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
+    message.container_id = container->record->id;
+    message.timeout_ms = sandbox->config->stop_ms;
+    sv_agent_call(sandbox->agent, "Remove", &message.base,
+        &sandvirt__v1__remove_response__descriptor, timeout_ms, done, user_data);
+}
+
 static void step_remove(SvSequence *seq, gpointer user_data)
 {
     SvContainer *container = user_data;
@@ -98,13 +109,8 @@ static void step_remove(SvSequence *seq, gpointer user_data)
     }
     /* A guest that did not answer the kill is not waited for again; it has the order all the same. */
     container->guest_silent = container->init->status < 0;
-    Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
-    message.container_id = container->record->id;
-    message.timeout_ms = sandbox->config->stop_ms;
-    sv_agent_call(sandbox->agent, "Remove", &message.base,
-        &sandvirt__v1__remove_response__descriptor,
-        container->guest_silent ? 0 : sandbox->config->stop_ms, on_removed,
-        call_new(container, seq));
+    sv_container_call_remove(container, container->guest_silent ? 0 : sandbox->config->stop_ms,
+        on_removed, call_new(container, seq));
     if (container->guest_silent)
         sv_sequence_next(seq);
 }

@@ -174,10 +174,6 @@ static void step_connect(SvSequence *seq, gpointer user_data)
         sandbox->hv->ops->free(sandbox->hv);
     sandbox->hv = NULL;
     sv_machine_open_hv(sandbox);
-    if (sandbox->hv_connected) {
-        sv_sequence_next(seq); /* for a former machine; the driver connects by itself again */
-        return;
-    }
     sandbox->hv->ops->connect(sandbox->hv, on_connected, sv_machine_step(sandbox, seq));
 }
 

@@ -192,12 +192,7 @@ static const Sandvirt__V1__ProcessInfo *info_of(
 /* It was stopped here while the guest could not be reached, and lives on there. */
 static void remove_stopped(SvContainer *container)
 {
-    SvSandbox *sandbox = container->sandbox;
-    Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
-    message.container_id = container->record->id;
-    message.timeout_ms = sandbox->config->stop_ms;
-    sv_agent_call(sandbox->agent, "Remove", &message.base,
-        &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms, NULL, NULL);
+    sv_container_call_remove(container, container->sandbox->config->stop_ms, NULL, NULL);
 }
 
 static void with_agent(SvContainer *container, gpointer data)

@@ -24,12 +24,8 @@ static void step_remove(SvSequence *seq, gpointer user_data)
         sv_sequence_next(seq);
         return;
     }
-    Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
-    message.container_id = container->record->id;
-    message.timeout_ms = sandbox->config->stop_ms;
-    sv_agent_call(sandbox->agent, "Remove", &message.base,
-        &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms + SV_AGENT_SILENT_MS,
-        on_removed, sv_sequence_handle(seq));
+    sv_container_call_remove(container, sandbox->config->stop_ms + SV_AGENT_SILENT_MS, on_removed,
+        sv_sequence_handle(seq));
 }
 
 static void step_disks(SvSequence *seq, gpointer user_data)
@@ -90,12 +86,8 @@ static void roll_back_now(SvContainer *container)
     SvSandbox *sandbox = container->sandbox;
     g_autoptr(GError) error = NULL;
     sv_process_kill_shim(container->init);
-    if (sandbox->machine == SV_MACHINE_UP && sandbox->agent) {
-        Sandvirt__V1__RemoveRequest message = SANDVIRT__V1__REMOVE_REQUEST__INIT;
-        message.container_id = container->record->id;
-        sv_agent_call(sandbox->agent, "Remove", &message.base,
-            &sandvirt__v1__remove_response__descriptor, sandbox->config->stop_ms, NULL, NULL);
-    }
+    if (sandbox->machine == SV_MACHINE_UP && sandbox->agent)
+        sv_container_call_remove(container, sandbox->config->stop_ms, NULL, NULL);
     if (!sv_share_release(sandbox->paths, container->record->index, TRUE, NULL, &error))
         g_warning("container %s: ignoring: %s", container->record->id, error->message);
     g_clear_error(&error);

@@ -236,6 +236,10 @@ void sv_pod_network_frame(SvSandbox *sandbox, const SvFrame *frame);
 void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket);
 
 /* ---- container-stop.c */
+/* The order to the agent to end and forget the container, which has stop_ms for it; @done (nullable) and
+ * @timeout_ms (0: none) as in sv_agent_call. */
+void sv_container_call_remove(
+    SvContainer *container, guint timeout_ms, SvCallDone done, gpointer user_data);
 /* Begins the stop unless it has begun; @status -1: what the guest says, else 137. @forced: record
  * @status whatever the guest says. */
 void sv_container_begin_stop(SvContainer *container, SvCause cause, int status, gboolean forced);
