@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/json.h"
 #include "cli/list-disks.h"
+#include "cli/table.h"
 #include "cli/target.h"
 #include <pwd.h>
 #include <string.h>
@@ -58,18 +59,6 @@ static char *as_ids(const GPtrArray *records)
 /* ---- the table, as runc prints it: columns at least 12 wide, 3 between them */
 
 #define N_COLUMNS 7
-typedef struct {
-    char *cells[N_COLUMNS];
-} Row;
-
-static void row_free(gpointer data)
-{
-    Row *row = data;
-
-    for (guint i = 0; i < N_COLUMNS; i++)
-        g_free(row->cells[i]);
-    g_free(row);
-}
 
 static char *owner_name(uid_t uid)
 {
@@ -83,18 +72,18 @@ static char *owner_name(uid_t uid)
     return g_strdup_printf("#%u", (guint)uid);
 }
 
-static Row *make_row(const SvRecord *record)
+static char **make_row(const SvRecord *record)
 {
-    Row *row = g_new0(Row, 1);
+    char **row = g_new0(char *, N_COLUMNS + 1);
     SvState state = sv_record_effective_state(record);
 
-    row->cells[0] = g_strdup(record->id);
-    row->cells[1] = g_strdup_printf("%d", state == SV_STATE_STOPPED ? 0 : (int)record->shim_pid);
-    row->cells[2] = g_strdup(sv_state_oci_name(state));
-    row->cells[3] = sv_printable(record->bundle, 4096);
-    row->cells[4] = sv_time_rfc3339(record->created_us);
-    row->cells[5] = owner_name(record->owner);
-    row->cells[6] = record->state == SV_STATE_STOPPED
+    row[0] = g_strdup(record->id);
+    row[1] = g_strdup_printf("%d", state == SV_STATE_STOPPED ? 0 : (int)record->shim_pid);
+    row[2] = g_strdup(sv_state_oci_name(state));
+    row[3] = sv_printable(record->bundle, 4096);
+    row[4] = sv_time_rfc3339(record->created_us);
+    row[5] = owner_name(record->owner);
+    row[6] = record->state == SV_STATE_STOPPED
         ? g_strdup_printf("%d (%s)", record->exit_status, sv_cause_name(record->cause))
         : g_strdup("");
     return row;
@@ -102,31 +91,14 @@ static Row *make_row(const SvRecord *record)
 
 static char *as_table(const GPtrArray *records)
 {
-    static const char *const titles[] = {
-        "ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER", "END"};
-    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(row_free);
-    GString *text = g_string_new(NULL);
-    gsize width[N_COLUMNS];
-    Row *head = g_new0(Row, 1);
+    static const char *const titles[N_COLUMNS + 1] = {
+        "ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER", "END", NULL};
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
 
-    for (guint c = 0; c < N_COLUMNS; c++)
-        head->cells[c] = g_strdup(titles[c]);
-    g_ptr_array_add(rows, head);
+    g_ptr_array_add(rows, g_strdupv((char **)titles));
     for (guint i = 0; i < records->len; i++)
         g_ptr_array_add(rows, make_row(records->pdata[i]));
-    for (guint c = 0; c < N_COLUMNS; c++) {
-        width[c] = 9;
-        for (guint i = 0; i < rows->len; i++)
-            width[c] = MAX(width[c], strlen(((Row *)rows->pdata[i])->cells[c]));
-    }
-    for (guint i = 0; i < rows->len; i++) {
-        const Row *row = rows->pdata[i];
-
-        for (guint c = 0; c + 1 < N_COLUMNS; c++)
-            g_string_append_printf(text, "%-*s", (int)width[c] + 3, row->cells[c]);
-        g_string_append_printf(text, "%s\n", row->cells[N_COLUMNS - 1]);
-    }
-    return g_string_free(text, FALSE);
+    return sv_table_text(rows, 9);
 }
 
 static int cmd_list(SvCli *cli, gconstpointer values, char **args, GError **error)

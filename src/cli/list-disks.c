@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cli/list-disks.h"
 #include "base/json.h"
+#include "cli/table.h"
 #include <string.h>
 
 #define N_COLUMNS 7
@@ -62,13 +63,6 @@ char *sv_disks_json(const GPtrArray *records)
     return g_strconcat(text, "\n", NULL);
 }
 
-/* ---- the table: as that of the containers */
-
-static void row_free(gpointer row)
-{
-    g_strfreev(row);
-}
-
 static void add_row(const SvRecord *record, const SvDiskRecord *disk, gpointer user_data)
 {
     char **row = g_new0(char *, N_COLUMNS + 1);
@@ -87,21 +81,9 @@ char *sv_disks_table(const GPtrArray *records)
 {
     static const char *const titles[N_COLUMNS + 1] = {
         "ID", "TARGET", "USE", "ACCESS", "SOURCE", "PATH", "ALIAS", NULL};
-    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(row_free);
-    GString *text = g_string_new(NULL);
-    gsize width[N_COLUMNS] = {0};
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
 
     g_ptr_array_add(rows, g_strdupv((char **)titles));
     each_disk(records, add_row, rows);
-    for (guint i = 0; i < rows->len; i++)
-        for (guint c = 0; c < N_COLUMNS; c++)
-            width[c] = MAX(width[c], strlen(((char **)rows->pdata[i])[c]));
-    for (guint i = 0; i < rows->len; i++) {
-        char **row = rows->pdata[i];
-
-        for (guint c = 0; c + 1 < N_COLUMNS; c++)
-            g_string_append_printf(text, "%-*s", (int)MAX(width[c], 6) + 3, row[c]);
-        g_string_append_printf(text, "%s\n", row[N_COLUMNS - 1]);
-    }
-    return g_string_free(text, FALSE);
+    return sv_table_text(rows, 6);
 }
