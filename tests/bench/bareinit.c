@@ -7,6 +7,7 @@
  *   plain BYTES    the same without the cgroup
  *   anything else  by a shell, its output
  * and ends every answer with a line "#done STATUS". */
+#include "guest.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -26,35 +27,6 @@
 #define CGROUP "/cg/container"
 
 static int port;
-
-static void load_modules(void)
-{
-    FILE *list = fopen("/modules", "re");
-    char path[512];
-
-    while (list && fgets(path, sizeof path, list)) {
-        path[strcspn(path, "\n")] = '\0';
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd >= 0) {
-            syscall(SYS_finit_module, fd, "", 0);
-            close(fd);
-        }
-    }
-}
-
-static int open_port(void)
-{
-    DIR *dev = opendir("/dev");
-    struct dirent *entry;
-    int fd = -1;
-
-    while (dev && fd < 0 && (entry = readdir(dev)))
-        if (strncmp(entry->d_name, "vport", 5) == 0)
-            fd = openat(dirfd(dev), entry->d_name, O_RDWR | O_CLOEXEC);
-    if (dev)
-        closedir(dev);
-    return fd;
-}
 
 static void put(const char *data, size_t len)
 {
