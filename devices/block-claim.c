@@ -8,10 +8,7 @@
 #include "devices/block-probe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define CLAIMS_MAX (1024 * 1024)
@@ -82,32 +79,19 @@ static char *file_of(const char *dir, const char *disk)
     return g_build_filename(dir, disk, NULL);
 }
 
-/* The last claim takes the file away: whoever opened it before that has to open it again. */
-static gboolean is_still_there(int fd, const char *path)
+/* Held for the time of two small writes: who meets it wants the disk at the same moment. */
+static int lock_file(const char *path, GError **error)
 {
-    struct stat open_st, st;
-    return fstat(fd, &open_st) == 0 && stat(path, &st) == 0 && st.st_ino == open_st.st_ino &&
-        st.st_dev == open_st.st_dev;
-}
-
-static int open_locked(const char *path, gboolean make, GError **error)
-{
-    for (;;) {
-        g_auto(SvFd) fd =
-            open(path, O_RDWR | (make ? O_CREAT : 0) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-        if (fd < 0) {
-            sv_error_set_errno(error, SV_DEVICES_ERROR, errno, "claim of a disk: \"%s\"", path);
-            return -1;
-        }
-        /* held for the time of two small writes: who meets it wants the disk at the same moment */
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-            g_set_error_literal(error, SV_DEVICES_ERROR, SV_ERR_BUSY,
-                "it is being taken by another container at this moment");
-            return -1;
-        }
-        if (is_still_there(fd, path))
-            return sv_fd_steal(&fd);
+    GError *local = NULL;
+    int fd = sv_file_lock(path, &local);
+    if (sv_error_is(local, SV_ERR_BUSY)) {
+        g_clear_error(&local);
+        g_set_error_literal(error, SV_DEVICES_ERROR, SV_ERR_BUSY,
+            "it is being taken by another container at this moment");
+    } else if (local != NULL) {
+        g_propagate_prefixed_error(error, local, "claim of a disk: ");
     }
+    return fd;
 }
 
 static gboolean load(int fd, const char *disk, GPtrArray *claims, GError **error)
@@ -164,7 +148,7 @@ gboolean sv_block_claim_take(const char *dir, const SvBlockClaim *claim, SvBlock
         g_ptr_array_new_with_free_func((GDestroyNotify)sv_block_claim_free);
     if (!sv_file_mkdirs(dir, 0700, error))
         return FALSE;
-    g_auto(SvFd) fd = open_locked(path, TRUE, error);
+    g_auto(SvFd) fd = lock_file(path, error);
     if (fd < 0 || !load(fd, claim->disk, claims, error))
         return FALSE;
     guint n = 0;
@@ -201,7 +185,7 @@ void sv_block_claim_drop(const char *dir, const SvBlockClaim *claim)
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) claims =
         g_ptr_array_new_with_free_func((GDestroyNotify)sv_block_claim_free);
-    g_auto(SvFd) fd = open_locked(path, FALSE, &error);
+    g_auto(SvFd) fd = lock_file(path, &error);
     gboolean ok = fd >= 0 && load(fd, claim->disk, claims, &error);
     for (guint i = claims->len; ok && i > 0; i--)
         if (is_same(claim, claims->pdata[i - 1]))
