@@ -14,22 +14,17 @@
 #define CLAIMS_MAX (1024 * 1024)
 #define N_FIELDS 7
 
-void sv_block_claim_clear(SvBlockClaim *claim)
-{
-    g_clear_pointer(&claim->device, g_free);
-    g_clear_pointer(&claim->disk, g_free);
-    g_clear_pointer(&claim->boot_id, g_free);
-    g_clear_pointer(&claim->root, g_free);
-    g_clear_pointer(&claim->sandbox, g_free);
-    g_clear_pointer(&claim->container, g_free);
-    g_clear_pointer(&claim->alias, g_free);
-}
-
 void sv_block_claim_free(SvBlockClaim *claim)
 {
     if (claim == NULL)
         return;
-    sv_block_claim_clear(claim);
+    g_free(claim->device);
+    g_free(claim->disk);
+    g_free(claim->boot_id);
+    g_free(claim->root);
+    g_free(claim->sandbox);
+    g_free(claim->container);
+    g_free(claim->alias);
     g_free(claim);
 }
 

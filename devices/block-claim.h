@@ -14,7 +14,6 @@ typedef struct {
     gboolean exclusive; /* else only together with others that are not */
     char *boot_id, *root, *sandbox, *container, *alias;
 } SvBlockClaim;
-void sv_block_claim_clear(SvBlockClaim *claim);
 void sv_block_claim_free(SvBlockClaim *claim);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvBlockClaim, sv_block_claim_free)
 

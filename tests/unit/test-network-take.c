@@ -182,25 +182,32 @@ static void test_take(void)
     tear_down(&f);
 }
 
+/* A veth whose peer is the wire, in the pod's namespace, and a tap in the host's. FALSE: not here. */
+static gboolean set_up_wire(Fixture *f)
+{
+    if (!enter_new())
+        return FALSE;
+    f->pod = keep_current();
+    ip("link add eth0 type veth peer name peer\nlink set eth0 up\nlink set peer up\n");
+    f->wire = open_wire("peer");
+    g_assert_true(enter_new());
+    f->host = keep_current();
+    f->tap = open_tap();
+    if (f->tap >= 0)
+        return TRUE;
+    g_test_skip("no taps here");
+    tear_down(f);
+    return FALSE;
+}
+
 static void test_frames(void)
 {
     Fixture f = {-1, -1, -1, -1};
     SvTakeLink link;
     gboolean made = FALSE;
 
-    if (!enter_new())
+    if (!set_up_wire(&f))
         return;
-    f.pod = keep_current();
-    ip("link add eth0 type veth peer name peer\nlink set eth0 up\nlink set peer up\n");
-    f.wire = open_wire("peer");
-    g_assert_true(enter_new());
-    f.host = keep_current();
-    f.tap = open_tap();
-    if (f.tap < 0) {
-        g_test_skip("no taps here");
-        tear_down(&f);
-        return;
-    }
     take(&f, &link, &made);
     send_frame(f.wire, 1);
     g_assert_true(receive_frame(f.tap, 1, 5000));
@@ -237,19 +244,8 @@ static void test_taken_again(void)
     SvTakeLink link, other;
     gboolean made = FALSE;
 
-    if (!enter_new())
+    if (!set_up_wire(&f))
         return;
-    f.pod = keep_current();
-    ip("link add eth0 type veth peer name peer\nlink set eth0 up\nlink set peer up\n");
-    f.wire = open_wire("peer");
-    g_assert_true(enter_new());
-    f.host = keep_current();
-    f.tap = open_tap();
-    if (f.tap < 0) {
-        g_test_skip("no taps here");
-        tear_down(&f);
-        return;
-    }
     take(&f, &other, &made);
     link = other;
     link.tap = "svgone";
