@@ -98,6 +98,7 @@ static void test_many(void)
     FLOW_WAIT(flow_agent_count(flow->agent, "Exec") == at_once);
     flow_proc_kill(execs[at_once]->shim->proc); /* waits for its turn */
     flow_proc_kill(execs[0]->shim->proc); /* has its turn */
+    FLOW_WAIT(execs[at_once]->shim->proc->ended && execs[0]->shim->proc->ended);
     flow_settle();
     g_assert_cmpuint(flow_agent_count(flow->agent, "Exec"), ==, at_once);
     flow_agent_release(flow->agent, "Exec");
