@@ -58,7 +58,7 @@ SvMetadata *sv_metadata_build(SvSandbox *sandbox)
         SvMetadataContainer *item = sv_metadata_container_new();
         item->id = g_strdup(record->id);
         item->bundle = sv_printable(record->bundle, 4096);
-        item->state = g_strdup(sv_state_name(record->state));
+        item->state = g_strdup(sv_state_oci_name(record->state));
         if (record->cause != SV_CAUSE_NONE)
             item->cause = g_strdup(sv_cause_name(record->cause));
         for (guint i = 0; i < record->disks->len; i++)

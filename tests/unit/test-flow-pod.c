@@ -280,7 +280,7 @@ static void test_metadata(void)
     for (guint i = 0; i < items->len; i++) {
         const SvMetadataContainer *item = items->pdata[i];
         gboolean is_first = g_str_equal(item->id, "a");
-        g_assert_cmpstr(item->state, ==, is_first ? "stopped" : "ready");
+        g_assert_cmpstr(item->state, ==, is_first ? "stopped" : "created");
         g_assert_cmpstr(item->cause, ==, is_first ? "exited" : NULL);
     }
     sv_fake_fail_call(flow->hv, "set_metadata", SV_ERR_IO);
