@@ -56,6 +56,19 @@ static gboolean refuse_idmap(
     return !mapped || sv_guest_unsupported(error, path, "id-mapped mounts are not supported");
 }
 
+/* Mounts cross from host to guest only when the container is made: a later one would keep the host from
+ * unmounting it as long as the guest only remembers that it looked there. */
+static const char *const propagating_options[] = {"shared", "rshared", "slave", "rslave", NULL};
+
+static void warn_of_propagation(SvGuestBuild *build, const SvSpecMount *mount, const char *path)
+{
+    for (char **o = mount->options; *o; o++)
+        if (g_strv_contains(propagating_options, *o))
+            sv_guest_warn(build->guest->warnings,
+                "%s: option \"%s\": mounts made later do not pass between host and machine", path,
+                *o);
+}
+
 static JsonArray *bind_options_of(SvGuestBuild *build, const SvSpecMount *mount, const char *path)
 {
     JsonArray *options = json_array_new();
@@ -131,6 +144,8 @@ static gboolean set_bind(SvGuestBuild *build, const SvSpecMount *mount, guint in
 
     if (!bind_source(build, mount, index, path, &source, error))
         return FALSE;
+    if (build->params->sources[index].kind == SV_SOURCE_BIND)
+        warn_of_propagation(build, mount, path);
     json_object_set_string_member(out, "type", "bind");
     json_object_set_string_member(out, "source", source);
     json_object_set_array_member(out, "options", bind_options_of(build, mount, path));

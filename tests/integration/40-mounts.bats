@@ -133,6 +133,25 @@ all_capabilities() {
     assert_has "$output" 'ead-only file system'
 }
 
+@test "mounts made later below a volume stay on their side, and the host can unmount its own" {
+    mkm "$T/b" sleep 1000
+    mkdir -p "$T/tree"
+    mount -t tmpfs tree "$T/tree"
+    mount --make-shared "$T/tree"
+    mkdir "$T/tree/sub"
+    bind /tree "$T/tree" rslave
+    new_id looks
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    assert_has "$(cat "$T/out.log")" 'option "rslave": mounts made later do not pass'
+    mount -t tmpfs later "$T/tree/sub"
+    echo later >"$T/tree/sub/file"
+    run rt exec "$ID" cat /tree/sub/file
+    assert_has "$output" 'No such file'
+    umount "$T/tree/sub"
+    rt delete --force "$ID"
+    umount "$T/tree"
+}
+
 @test "A34: single files as engines give them" {
     mkm "$T/b" true
     printf 'nameserver 192.0.2.1\n' >"$T/resolv.conf"
