@@ -296,8 +296,6 @@ shot() {
     snap | sed -E 's/^(process [^ ]+) .*/\1/'
     host_shot
 }
-# A tap is in the host's own namespace for a moment, another lane's too: none belongs into what there is before.
-before_shot() { shot | grep -v '^link '; }
 same_shot() { [ "$(shot)" = "$BEFORE" ]; }
 nothing_left() { # SECONDS
     wait_for "$1" same_shot ||
@@ -650,7 +648,7 @@ cell_begin_files() {
     N=${WORK##*.}-$cells
     T=$BUNDLES/t$cells
     mkdir -p "$T"
-    BEFORE=$(before_shot)
+    BEFORE=$(shot)
 }
 
 # Whatever a failed cell has left must not fail the next one.
@@ -716,7 +714,7 @@ in_shared_pod() {
         for step in "${STEPS[@]}"; do
             i=$((i + 1))
             N=$name-$i SANDBOX=$pod
-            BEFORE=$(before_shot)
+            BEFORE=$(shot)
             one_cut "$moment" "$step"
         done
     done

@@ -428,11 +428,26 @@ snap() {
         find "$ROOT" "$RUN" -mindepth 1 ! -path "$RUN/.sock" ! -path "$RUN/.sock/launcher*" \
             ! -path "$RUN/.box" ! -path "$RUN/.disk" ! -path "$ROOT/.sandbox" ! -path "$ROOT/.lock" 2>/dev/null | sed 's/^/file /'
         find "$WORK/boot" -mindepth 1 2>/dev/null | sed 's/^/file /'
-        # Taps have names of their own; other links are somebody else's.
-        ip -o link 2>/dev/null | awk -F': ' '{ print "link", $2 }' | grep -E ' (sv[0-9a-f]{8}|(vnet|tap)[0-9])' || true
+        own_taps | sed 's/^/link /'
         find /sys/fs/cgroup -type d -path "*${WORK##*.}*" 2>/dev/null | sed 's/^/cgroup /'
         losetup -n -l --raw -O NAME,BACK-FILE | grep -F "$WORK" | sed 's/^/loop /' || true
     } | sort
+}
+
+# Taps have names of their own; other links are somebody else's. So is a tap of a machine of another test
+# file, which runs beside this one: its record names it, from before it is made until after it is gone.
+own_taps() {
+    local taps before tap
+    before=$(foreign_records)
+    taps=$(ip -o link 2>/dev/null | sed -n -E 's/^[0-9]+: ((sv[0-9a-f]{8}|vnet[0-9]|tap[0-9])[^:@]*).*/\1/p')
+    for tap in $taps; do
+        grep -qF "\"$tap\"" <<<"$before$(foreign_records)" || echo "$tap"
+    done
+}
+
+foreign_records() {
+    find /run/svt.*/ -maxdepth 6 \( -path "$WORK" -o -path "$WORK/" -o -name bundles -o -name .box \) -prune -o \
+        -path '*/.sandbox/*' -name sandbox.json -exec cat {} + 2>/dev/null || true
 }
 
 take_snap() { TEST_SNAP=$(snap); }
