@@ -150,7 +150,9 @@ void sv_boot_rest(void)
     };
     static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
         {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
-        {"/proc/self/fd/2", "/dev/stderr"}};
+        {"/proc/self/fd/2", "/dev/stderr"},
+        /* not before: what the kernel asks for while it starts is not there, each time a process that says so */
+        {"/init", "/sbin/modprobe"}};
     static const char *const folders[] = {
         SV_AGENT_SHARE, SV_AGENT_SHM, SV_AGENT_CONTAINERS, SV_AGENT_CRUN_ROOT};
 
