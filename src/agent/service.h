@@ -12,7 +12,7 @@ typedef struct {
     guint64 session; /* an answer to a former session is dropped */
     guint32 stream;
     ProtobufCMessage *message; /* of the method's type; owned */
-    gint64 began_us; /* monotonic */
+    gint64 began_us; /* monotonic: when the loop woke up for it */
 } SvCall;
 
 /* Each ends the call and frees it. @message NULL: an empty answer. */
