@@ -53,7 +53,7 @@ in_own() { rt exec "$POD" $1 </dev/null; }
 # shellcheck disable=SC2086,SC2317
 in_crun() {
     jqe "$BUNDLES/crun" '.process.args = $ARGS.positional' --args -- $1
-    hidden crun --root "$WORK/crun" run --bundle "$BUNDLES/crun" "n$RANDOM" </dev/null
+    hidden crun --root "$WORK/peers/crun" run --bundle "$BUNDLES/crun" "n$RANDOM" </dev/null
 }
 
 network_up() {

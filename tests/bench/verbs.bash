@@ -87,9 +87,9 @@ part_verbs() {
     bench_bundle
     for ((round = 1; round <= rounds; round++)); do
         say "verbs: round $round of $rounds"
-        peer_round crun crun --root "$WORK/crun"
-        peer_round runc runc --root "$WORK/runc"
-        peer_round runsc runsc --root "$WORK/runsc" --platform=ptrace --network=none --ignore-cgroups
+        peer_round crun crun --root "$WORK/peers/crun"
+        peer_round runc runc --root "$WORK/peers/runc"
+        peer_round runsc runsc --root "$WORK/peers/runsc" --platform=ptrace --network=none --ignore-cgroups
         own_round
     done
     title "Verbs, milliseconds (medians of $rounds rounds)"

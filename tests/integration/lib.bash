@@ -8,8 +8,8 @@
 #   setup()         { test_begin; }       teardown()      { test_end; }
 #
 # Environment: SANDVIRT_BUILD (build folder), SANDVIRT_IMAGES (guest image), SV_LONG=1 (full counts of
-# repeated tests, else a tenth), SV_PEER=PROGRAM (another OCI runtime in sandvirt's place, to see that
-# the tests say what runtimes do; only files that need no machine).
+# repeated tests, else a tenth), SV_IN_MEMORY (names of folders of $WORK that are to be tmpfs), SV_PEER=PROGRAM (another
+# OCI runtime in sandvirt's place, to see that the tests say what runtimes do; only files that need no machine).
 
 bats_require_minimum_version 1.5.0 # BATS_TEST_TIMEOUT needs 1.8
 
@@ -31,6 +31,7 @@ suite_begin() {
     ROOT=$WORK/root RUN=$WORK/run CONF=$WORK/sandvirt.conf BUNDLES=$WORK/bundles LOG=$WORK/log
     export WORK ROOT RUN CONF BUNDLES LOG
     mkdir -p "$RUN" "$BUNDLES" "$LOG"
+    in_memory
     # The folder beside it, where the machines' kernels are bound, is then ours too.
     ln -s "$SV_IMAGES" "$WORK/images"
     write_conf
@@ -41,6 +42,15 @@ suite_begin() {
     make_base "$BUNDLES/base"
     (cd "$BUNDLES" && "$SANDVIRT" spec)
     launcher_start
+}
+
+# A tmpfs in place of some folders, as /run is one on a host with systemd, whatever it is here.
+in_memory() {
+    local name
+    for name in ${SV_IN_MEMORY:-}; do
+        mkdir -p "$WORK/$name"
+        mount -t tmpfs -o mode=0755,size=256m svt-memory "$WORK/$name"
+    done
 }
 
 # write_conf [SECTION.KEY=VALUE...]: the configuration of this file, with these lines besides.
@@ -424,7 +434,7 @@ snap() {
                 ;;
             esac
         done
-        awk -v w="$WORK/" 'index($5, w) == 1 || index($4, w) == 1 { print "mount", $5 }' /proc/self/mountinfo
+        awk -v w="$WORK/" '!/ svt-memory / && (index($5, w) == 1 || index($4, w) == 1) { print "mount", $5 }' /proc/self/mountinfo
         find "$ROOT" "$RUN" -mindepth 1 ! -path "$RUN/.sock" ! -path "$RUN/.sock/launcher*" \
             ! -path "$RUN/.box" ! -path "$RUN/.disk" ! -path "$ROOT/.sandbox" ! -path "$ROOT/.lock" 2>/dev/null | sed 's/^/file /'
         find "$WORK/boot" -mindepth 1 2>/dev/null | sed 's/^/file /'
