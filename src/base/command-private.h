@@ -18,7 +18,6 @@ struct SvCommand {
     char *cwd; /* nullable */
     GArray *maps; /* SvCommandMap, one per child_fd */
     gboolean new_session;
-    int pdeathsig;
     int clone_flags;
     int netns_fd; /* not owned */
     SvCommandPreExec pre_exec;

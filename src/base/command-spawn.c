@@ -14,7 +14,6 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +26,6 @@
 typedef enum {
     STEP_CLONE,
     STEP_NETNS,
-    STEP_PDEATHSIG,
     STEP_SESSION,
     STEP_PRE_EXEC,
     STEP_FDS,
@@ -38,7 +36,6 @@ typedef enum {
 static const char *const step_names[] = {
     [STEP_CLONE] = "clone",
     [STEP_NETNS] = "enter the network namespace",
-    [STEP_PDEATHSIG] = "set the parent death signal",
     [STEP_SESSION] = "new session",
     [STEP_PRE_EXEC] = "prepare",
     [STEP_FDS] = "pass descriptors",
@@ -55,7 +52,6 @@ typedef struct {
     guint n_maps;
     int above; /* first number above every child_fd */
     int error_fd;
-    pid_t parent;
     gboolean orphan;
 } Plan;
 
@@ -125,13 +121,6 @@ static void child_run(Plan *plan)
     if (cmd->netns_fd >= 0 && setns(cmd->netns_fd, CLONE_NEWNET) < 0)
         child_fail(error_fd, STEP_NETNS, errno);
     child_reset_signals();
-    if (cmd->pdeathsig != 0) {
-        if (prctl(PR_SET_PDEATHSIG, (unsigned long)cmd->pdeathsig, 0UL, 0UL, 0UL) < 0)
-            child_fail(error_fd, STEP_PDEATHSIG, errno);
-        /* It may have died before. In a pid namespace of its own the child cannot tell. */
-        if ((cmd->clone_flags & CLONE_NEWPID) == 0 && !plan->orphan && getppid() != plan->parent)
-            child_fail(error_fd, STEP_PDEATHSIG, ESRCH);
-    }
     if ((cmd->new_session || plan->orphan) && setsid() < 0)
         child_fail(error_fd, STEP_SESSION, errno);
     if (cmd->pre_exec != NULL && (r = cmd->pre_exec(cmd->pre_exec_data)) != 0)
@@ -209,7 +198,6 @@ static pid_t clone_child(Plan *plan, int *pidfd)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    plan->parent = getpid();
     pid = bare_clone(flags, pidfd);
     if (pid == 0) {
         if (plan->orphan)

@@ -119,11 +119,6 @@ void sv_command_set_new_session(SvCommand *cmd, gboolean on)
     cmd->new_session = on;
 }
 
-void sv_command_set_pdeathsig(SvCommand *cmd, int signo)
-{
-    cmd->pdeathsig = signo;
-}
-
 void sv_command_set_clone_flags(SvCommand *cmd, int flags)
 {
     cmd->clone_flags = flags;

@@ -29,14 +29,12 @@ void sv_command_set_cwd(SvCommand *cmd, const char *path);
 void sv_command_map_fd(SvCommand *cmd, int fd, int child_fd);
 /* setsid() in the child. */
 void sv_command_set_new_session(SvCommand *cmd, gboolean on);
-/* Signal the child gets when its parent thread dies (prctl PR_SET_PDEATHSIG); 0: none. */
-void sv_command_set_pdeathsig(SvCommand *cmd, int signo);
 /* CLONE_NEWPID, CLONE_NEWNS, CLONE_NEWNET or 0; passed to clone(2). */
 void sv_command_set_clone_flags(SvCommand *cmd, int flags);
 /* Network namespace the child enters with setns before anything else (not consumed; -1: none). */
 void sv_command_set_netns(SvCommand *cmd, int netns_fd);
 /* Runs in the child between clone and exec, must be async-signal-safe; returns 0 or an errno. It comes
- * after the namespaces, setsid and pdeathsig, and before the descriptors are mapped (it sees the
+ * after the namespaces and setsid, and before the descriptors are mapped (it sees the
  * caller's numbers), before the chdir and the exec. */
 typedef int (*SvCommandPreExec)(gpointer user_data);
 void sv_command_set_pre_exec(SvCommand *cmd, SvCommandPreExec func, gpointer user_data);

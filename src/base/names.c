@@ -45,80 +45,10 @@ gboolean sv_id_check(const char *id, const char *what, GError **error)
     return FALSE;
 }
 
-static const char *const signal_names[] = {
-    [0] = "SIG0",
-    [SIGHUP] = "SIGHUP",
-    [SIGINT] = "SIGINT",
-    [SIGQUIT] = "SIGQUIT",
-    [SIGILL] = "SIGILL",
-    [SIGTRAP] = "SIGTRAP",
-    [SIGABRT] = "SIGABRT",
-    [SIGBUS] = "SIGBUS",
-    [SIGFPE] = "SIGFPE",
-    [SIGKILL] = "SIGKILL",
-    [SIGUSR1] = "SIGUSR1",
-    [SIGSEGV] = "SIGSEGV",
-    [SIGUSR2] = "SIGUSR2",
-    [SIGPIPE] = "SIGPIPE",
-    [SIGALRM] = "SIGALRM",
-    [SIGTERM] = "SIGTERM",
-    [SIGSTKFLT] = "SIGSTKFLT",
-    [SIGCHLD] = "SIGCHLD",
-    [SIGCONT] = "SIGCONT",
-    [SIGSTOP] = "SIGSTOP",
-    [SIGTSTP] = "SIGTSTP",
-    [SIGTTIN] = "SIGTTIN",
-    [SIGTTOU] = "SIGTTOU",
-    [SIGURG] = "SIGURG",
-    [SIGXCPU] = "SIGXCPU",
-    [SIGXFSZ] = "SIGXFSZ",
-    [SIGVTALRM] = "SIGVTALRM",
-    [SIGPROF] = "SIGPROF",
-    [SIGWINCH] = "SIGWINCH",
-    [SIGIO] = "SIGIO",
-    [SIGPWR] = "SIGPWR",
-    [SIGSYS] = "SIGSYS",
-    [32] = "SIG32",
-    [33] = "SIG33",
-    [RT_MIN] = "SIGRTMIN",
-    "SIGRTMIN+1",
-    "SIGRTMIN+2",
-    "SIGRTMIN+3",
-    "SIGRTMIN+4",
-    "SIGRTMIN+5",
-    "SIGRTMIN+6",
-    "SIGRTMIN+7",
-    "SIGRTMIN+8",
-    "SIGRTMIN+9",
-    "SIGRTMIN+10",
-    "SIGRTMIN+11",
-    "SIGRTMIN+12",
-    "SIGRTMIN+13",
-    "SIGRTMIN+14",
-    "SIGRTMIN+15",
-    "SIGRTMAX-14",
-    "SIGRTMAX-13",
-    "SIGRTMAX-12",
-    "SIGRTMAX-11",
-    "SIGRTMAX-10",
-    "SIGRTMAX-9",
-    "SIGRTMAX-8",
-    "SIGRTMAX-7",
-    "SIGRTMAX-6",
-    "SIGRTMAX-5",
-    "SIGRTMAX-4",
-    "SIGRTMAX-3",
-    "SIGRTMAX-2",
-    "SIGRTMAX-1",
-    [RT_MAX] = "SIGRTMAX",
-};
-
-G_STATIC_ASSERT(G_N_ELEMENTS(signal_names) == RT_MAX + 1);
-
 static const struct {
     const char *name;
     int signo;
-} signal_aliases[] = {{"IOT", SIGABRT}, {"CLD", SIGCHLD}, {"POLL", SIGIO}};
+} signal_aliases[] = {{"IOT", SIGABRT}, {"CLD", SIGCHLD}, {"IO", SIGIO}};
 
 /* "" gives 0, "<sign>N" gives N; -1 otherwise. */
 static int rt_offset(const char *text, char sign)
@@ -147,7 +77,7 @@ static int signal_by_name(const char *name)
         return n < 0 ? -1 : RT_MAX - n;
     }
     for (guint i = 1; i < 32; i++) {
-        if (g_ascii_strcasecmp(name, signal_names[i] + 3) == 0)
+        if (g_ascii_strcasecmp(name, sigabbrev_np((int)i)) == 0)
             return (int)i;
     }
     for (guint i = 0; i < G_N_ELEMENTS(signal_aliases); i++) {
@@ -174,13 +104,6 @@ int sv_signal_parse(const char *text, GError **error)
         g_set_error(error, SV_BASE_ERROR, SV_ERR_INVALID, "unknown signal '%s'", shown);
     }
     return signo;
-}
-
-const char *sv_signal_name(int signo)
-{
-    if (signo < 0 || signo > RT_MAX)
-        return "SIG?";
-    return signal_names[signo];
 }
 
 gboolean sv_signal_terminates(int signo)

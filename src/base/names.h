@@ -13,8 +13,6 @@ gboolean sv_id_check(const char *id, const char *what, GError **error);
 
 /* "9", "KILL", "SIGKILL", any case, "RTMIN+3", "SIGRTMAX-1", 0..64. -1 + SV_ERR_INVALID. */
 int sv_signal_parse(const char *text, GError **error);
-/* "SIGTERM", "SIGRTMIN+2"; static or interned string. */
-const char *sv_signal_name(int signo);
 /* TRUE when the signal's default action ends a process (signal(7)). */
 gboolean sv_signal_terminates(int signo);
 

@@ -102,13 +102,6 @@ gboolean sv_process_signal(int pidfd, int signo)
     return pidfd_send_signal(pidfd, signo, NULL, 0) == 0;
 }
 
-gboolean sv_process_kill(pid_t pid, guint64 start_ticks, int signo)
-{
-    g_auto(SvFd) fd = sv_process_open(pid, start_ticks);
-
-    return fd >= 0 && sv_process_signal(fd, signo);
-}
-
 char *sv_process_cmdline(pid_t pid)
 {
     g_autofree char *text = g_malloc(CMDLINE_MAX + 1);

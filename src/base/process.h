@@ -18,8 +18,6 @@ gboolean sv_process_is(pid_t pid, guint64 start_ticks, const char *boot_id);
 int sv_process_open(pid_t pid, guint64 start_ticks);
 /* pidfd_send_signal. TRUE on success; ESRCH counts as FALSE with errno. */
 gboolean sv_process_signal(int pidfd, int signo);
-/* Kills by pid + start time through a pidfd; FALSE (errno ESRCH) when gone or pid <= 1. */
-gboolean sv_process_kill(pid_t pid, guint64 start_ticks, int signo);
 /* Content of /proc/PID/cmdline with NULs as spaces, at most 64 KiB (transfer full), NULL if gone. */
 char *sv_process_cmdline(pid_t pid);
 /* Inode number of /proc/PID/ns/NAME (pid 0: self); 0 when unreadable. */

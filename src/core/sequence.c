@@ -288,11 +288,6 @@ void sv_ticket_done(const GError *error, gpointer handle)
     sv_ticket_fail(*ticket, error ? g_error_copy(error) : NULL);
 }
 
-gboolean sv_sequence_is_undoing(const SvSequence *seq)
-{
-    return seq->phase == PHASE_UNDO;
-}
-
 const GPtrArray *sv_sequence_times(const SvSequence *seq)
 {
     return seq->times;

@@ -56,7 +56,6 @@ void sv_sequence_cancel(SvSequence *seq, GError *error);
 /* Ends it without any further callback, @done included: for an owner that is being freed. NULL is fine.
  * Not from inside @done. */
 void sv_sequence_drop(SvSequence *seq);
-gboolean sv_sequence_is_undoing(const SvSequence *seq);
 /* Name and duration of each step that ended going forward. */
 typedef struct {
     const char *name;

@@ -264,29 +264,6 @@ static void test_session(void)
     g_free(output(without, 1));
 }
 
-static gpointer spawn_and_end(gpointer data)
-{
-    int *pidfd = data;
-    g_autoptr(SvCommand) cmd = sv_command_new("/bin/sleep");
-    pid_t pid = 0;
-
-    sv_command_add_arg(cmd, "1000");
-    sv_command_set_pdeathsig(cmd, SIGTERM);
-    g_assert_true(sv_command_spawn(cmd, &pid, pidfd, NULL));
-    return GINT_TO_POINTER(pid);
-}
-
-static void test_pdeathsig(void)
-{
-    int pidfd = -1;
-    GThread *thread = g_thread_new("parent", spawn_and_end, &pidfd);
-    pid_t pid = GPOINTER_TO_INT(g_thread_join(thread));
-
-    g_assert_cmpint(sv_fd_wait(pidfd, POLLIN, g_get_monotonic_time() + 10000000), >, 0);
-    g_assert_cmpint(sv_command_wait(pid), ==, 128 + SIGTERM);
-    sv_fd_clear(&pidfd);
-}
-
 static void test_namespaces(void)
 {
     g_autoptr(SvCommand) cmd = shell("echo $$; readlink /proc/self/ns/net; cat >&9");
@@ -303,7 +280,6 @@ static void test_namespaces(void)
     sv_command_map_fd(cmd, zero, 9);
     sv_command_set_clone_flags(cmd, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET);
     sv_command_set_new_session(cmd, TRUE);
-    sv_command_set_pdeathsig(cmd, SIGKILL);
     if (!sv_command_spawn(cmd, &pid, &pidfd, &error)) {
         g_assert_error(error, SV_BASE_ERROR, SV_ERR_PERMISSION);
         g_test_skip("not allowed to make namespaces");
@@ -494,7 +470,6 @@ int main(int argc, char **argv)
     g_test_add_func("/command/std-collide", test_std_collide);
     g_test_add_func("/command/signals", test_signals);
     g_test_add_func("/command/session", test_session);
-    g_test_add_func("/command/pdeathsig", test_pdeathsig);
     g_test_add_func("/command/namespaces", test_namespaces);
     g_test_add_func("/command/netns", test_netns);
     g_test_add_func("/command/pre-exec", test_pre_exec);

@@ -60,23 +60,21 @@ static void test_signal_parse(void)
     g_assert_cmpint(sv_signal_parse(NULL, NULL), ==, -1);
 }
 
-static void test_signal_name(void)
+static void test_signal_names(void)
 {
-    for (int signo = 1; signo <= 64; signo++) {
-        const char *name = sv_signal_name(signo);
-        g_autofree char *lower = g_ascii_strdown(name, -1);
+    static const char *const names[] = {"HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE",
+        "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP",
+        "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR",
+        "SYS"};
 
-        g_assert_true(g_str_has_prefix(name, "SIG"));
-        if (signo == 32 || signo == 33)
-            continue;
-        g_assert_cmpint(sv_signal_parse(name, NULL), ==, signo);
-        g_assert_cmpint(sv_signal_parse(name + 3, NULL), ==, signo);
-        g_assert_cmpint(sv_signal_parse(lower, NULL), ==, signo);
+    for (int i = 0; i < (int)G_N_ELEMENTS(names); i++) {
+        g_autofree char *full = g_strconcat("SIG", names[i], NULL);
+        g_autofree char *lower = g_ascii_strdown(full, -1);
+
+        g_assert_cmpint(sv_signal_parse(names[i], NULL), ==, i + 1);
+        g_assert_cmpint(sv_signal_parse(full, NULL), ==, i + 1);
+        g_assert_cmpint(sv_signal_parse(lower, NULL), ==, i + 1);
     }
-    g_assert_cmpstr(sv_signal_name(SIGTERM), ==, "SIGTERM");
-    g_assert_cmpstr(sv_signal_name(36), ==, "SIGRTMIN+2");
-    g_assert_cmpstr(sv_signal_name(-1), ==, "SIG?");
-    g_assert_cmpstr(sv_signal_name(65), ==, "SIG?");
 }
 
 static void test_signal_terminates(void)
@@ -142,7 +140,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/names/id", test_id);
     g_test_add_func("/names/signal-parse", test_signal_parse);
-    g_test_add_func("/names/signal-name", test_signal_name);
+    g_test_add_func("/names/signal-names", test_signal_names);
     g_test_add_func("/names/signal-terminates", test_signal_terminates);
     g_test_add_func("/names/enum", test_enum);
     g_test_add_func("/names/int64", test_int64);

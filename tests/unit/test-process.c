@@ -71,17 +71,15 @@ static void test_is(void)
     g_assert_true(sv_process_start_time(1, &init_ticks));
     g_assert_false(sv_process_is(1, init_ticks, NULL));
 
-    g_assert_false(sv_process_kill(pid, ticks + 1, SIGKILL));
+    g_assert_cmpint(sv_process_open(pid, ticks + 1), ==, -1);
     g_assert_cmpint(errno, ==, ESRCH);
-    g_assert_true(sv_process_kill(pid, ticks, SIGKILL));
+    g_assert_true(sv_process_signal(pidfd, SIGKILL));
     g_assert_cmpint(sv_fd_wait(pidfd, POLLIN, -1), >, 0);
     /* A zombie is gone. */
     g_assert_false(sv_process_is(pid, ticks, boot));
     g_assert_cmpint(sv_process_open(pid, ticks), ==, -1);
     g_assert_cmpint(sv_command_wait(pid), ==, 128 + SIGKILL);
     g_assert_false(sv_process_is(pid, ticks, boot));
-    g_assert_false(sv_process_kill(pid, ticks, SIGKILL));
-    g_assert_cmpint(errno, ==, ESRCH);
     g_assert_false(sv_process_signal(pidfd, 0));
     g_assert_cmpint(errno, ==, ESRCH);
     sv_fd_clear(&pidfd);
@@ -94,10 +92,8 @@ static void test_never_init(void)
     g_assert_true(sv_process_start_time(1, &ticks));
     g_assert_cmpint(sv_process_open(1, ticks), ==, -1);
     g_assert_cmpint(errno, ==, ESRCH);
-    g_assert_false(sv_process_kill(1, ticks, 0));
-    g_assert_cmpint(errno, ==, ESRCH);
-    g_assert_false(sv_process_kill(0, ticks, 0));
-    g_assert_false(sv_process_kill(-1, ticks, 0));
+    g_assert_cmpint(sv_process_open(0, ticks), ==, -1);
+    g_assert_cmpint(sv_process_open(-1, ticks), ==, -1);
 }
 
 static void test_cmdline(void)
