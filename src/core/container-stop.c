@@ -216,6 +216,7 @@ static void step_record(SvSequence *seq, gpointer user_data)
     record->exit_status = final_status(container);
     record->stopping = FALSE;
     record->frozen = FALSE;
+    record->kill_at_us = 0;
     container->in_guest = FALSE;
     container->init->in_guest = FALSE;
     forget_disks(container);

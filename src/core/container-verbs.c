@@ -274,12 +274,38 @@ static void on_frozen(const ProtobufCMessage *reply, const GError *error, gpoint
 
 /* ---- stop: TERM, wait, KILL */
 
+static void kill_now(SvContainer *container)
+{
+    if (container->sandbox->record->suspended)
+        kill_suspended(container);
+    sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+}
+
 static gboolean on_stop_timeout(gpointer user_data)
 {
     SvContainer *container = user_data;
     container->stop_timer = 0;
-    sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+    kill_now(container);
     return G_SOURCE_REMOVE;
+}
+
+void sv_container_arm_kill(SvContainer *container)
+{
+    gint64 left_us = container->record->kill_at_us - g_get_monotonic_time();
+    if (container->stop_timer)
+        g_source_remove(container->stop_timer);
+    container->stop_timer =
+        g_timeout_add((guint)CLAMP(left_us / 1000, 0, G_MAXINT), on_stop_timeout, container);
+}
+
+/* Neither the caller nor this monitor need live until then. */
+static void kill_later(SvContainer *container, guint timeout_ms)
+{
+    g_autoptr(GError) error = NULL;
+    container->record->kill_at_us = g_get_monotonic_time() + timeout_ms * (gint64)1000;
+    if (!sv_container_save(container, &error))
+        g_warning("container %s: ignoring: %s", container->record->id, error->message);
+    sv_container_arm_kill(container);
 }
 
 void sv_container_stop(
@@ -308,17 +334,13 @@ void sv_container_stop(
         return;
     }
     if (timeout_ms == 0 || !sv_agent_is_ready(sandbox->agent) || sandbox->record->suspended) {
-        if (sandbox->record->suspended)
-            kill_suspended(container);
-        sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+        kill_now(container);
         return;
     }
+    kill_later(container, timeout_ms);
     signal_guest(container, SIGTERM, FALSE, NULL, NULL);
     if (record->frozen) /* else it could only be killed */
         verb_order(verb_new(container, NULL, NULL), "Resume", on_frozen);
-    if (container->stop_timer)
-        g_source_remove(container->stop_timer);
-    container->stop_timer = g_timeout_add(timeout_ms, on_stop_timeout, container);
 }
 
 void sv_container_pause(

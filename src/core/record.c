@@ -28,6 +28,7 @@ static const SvField fields[] = {
     {"created", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, created_us)},
     {"started", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, started_us)},
     {"finished", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, finished_us)},
+    {"killAt", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, kill_at_us)},
     {"exitStatus", SV_FIELD_INT, G_STRUCT_OFFSET(SvRecord, exit_status), -1, 255},
     {"oom", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvRecord, oom)},
     {"terminal", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvRecord, terminal)},

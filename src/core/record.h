@@ -26,6 +26,7 @@ typedef struct {
     pid_t shim_pid; /* 0: none yet */
     guint64 shim_start;
     gint64 created_us, started_us, finished_us; /* g_get_real_time; 0: not yet */
+    gint64 kill_at_us; /* g_get_monotonic_time at which a stop's KILL is due; 0: never */
     int exit_status; /* 0..255, -1: none */
     SvCause cause;
     gboolean oom, terminal,

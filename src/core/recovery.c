@@ -10,11 +10,28 @@
 
 #include <string.h>
 
+static void each(
+    SvSandbox *sandbox, void (*func)(SvContainer *container, gpointer data), gpointer data)
+{
+    g_autoptr(GPtrArray) all = sv_sandbox_containers(sandbox);
+    for (guint i = 0; i < all->len; i++)
+        func(all->pdata[i], data);
+}
+
+/* A stop whose time the former monitor was to wait for. */
+static void arm_kill(SvContainer *container, gpointer data)
+{
+    const SvRecord *record = container->record;
+    if (record->kill_at_us && !record->stopping && record->state != SV_STATE_STOPPED)
+        sv_container_arm_kill(container);
+}
+
 void sv_recovery_finish(SvSandbox *sandbox)
 {
     if (!sandbox->recovering)
         return;
     sandbox->recovering = FALSE;
+    each(sandbox, arm_kill, NULL);
     if (sandbox->machine == SV_MACHINE_UP)
         sv_disks_hold_again(sandbox);
     SvWaiter recovered = sandbox->recovered;
@@ -97,14 +114,6 @@ static void resume_stop(SvContainer *container, SvCause cause, int status)
         record->stopping = FALSE;
     }
     sv_container_begin_stop(container, cause, status, FALSE);
-}
-
-static void each(
-    SvSandbox *sandbox, void (*func)(SvContainer *container, gpointer data), gpointer data)
-{
-    g_autoptr(GPtrArray) all = sv_sandbox_containers(sandbox);
-    for (guint i = 0; i < all->len; i++)
-        func(all->pdata[i], data);
 }
 
 static void without_machine(SvContainer *container, gpointer data)

@@ -235,6 +235,9 @@ void sv_pod_network_frame(SvSandbox *sandbox, const SvFrame *frame);
 /* Ends by ticket: the namespace is as it was found, or gone. The machine has ended. */
 void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket);
 
+/* The record's kill_at_us: the container is killed then, unless it ends before. */
+void sv_container_arm_kill(SvContainer *container);
+
 /* ---- container-stop.c */
 /* The order to the agent to end and forget the container, which has stop_ms for it; @done (nullable) and
  * @timeout_ms (0: none) as in sv_agent_call. */

@@ -239,6 +239,19 @@ calls_waiting() {
     timeout -s KILL 1 "${RT[@]}" stop --time 2 "$ID" >"$T/stop.log" 2>&1 3>&- 4>&- || true
     assert_stopped "$ID" 137 signalled
     rt delete "$ID"
+    # Both die: nobody asks again, and KILL comes in its time all the same.
+    member_up d sh -c 'trap "echo term" TERM; echo up; while :; do sleep 0.1; done'
+    rt start "$ID"
+    wait_for 20 grep -q up "$DIR/log"
+    "${RT[@]}" stop --time 4 "$ID" >"$T/stop.log" 2>&1 3>&- 4>&- &
+    call=$!
+    wait_for 20 grep -q term "$DIR/log"
+    kill -KILL "$call"
+    kill_monitor "$POD"
+    assert_eq "$(state_of "$ID")" running
+    assert_stopped "$ID" 137 signalled 15
+    assert_eq "$(cm_status "$ID" "$DIR")" 137
+    run -0 rt delete "$ID"
 }
 
 @test "there are never two monitors of a sandbox" {

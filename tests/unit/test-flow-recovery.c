@@ -398,6 +398,31 @@ static void test_suspended_resumed(void)
     end_flow(flow);
 }
 
+/* ---- a stop that waited for its KILL, and nobody asks again: the time is in the record */
+
+static void test_kill_due(gconstpointer data)
+{
+    gint64 wait_us = GPOINTER_TO_INT(data) * (gint64)1000;
+    FlowFixture *flow = flow_new(NULL);
+    FlowMonitor *monitor = begin(flow);
+    FlowContainer *container = flow_monitor_run(monitor, "a");
+    flow_monitor_kill(monitor);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SvRecord) record = flow_record(flow, "a");
+    gint64 due = g_get_monotonic_time() + wait_us;
+    record->kill_at_us = due;
+    g_assert_true(sv_record_save(record, flow->paths->root, &error));
+    flow_recover(flow, TRUE);
+    flow_attach(container);
+    flow_wait_stopped(container, 137, SV_CAUSE_SIGNALLED);
+    g_assert_cmpint(g_get_monotonic_time(), >=, due);
+    g_assert_cmpint(flow_guest(container)->state, ==, SANDVIRT__V1__PROCESS_STATE__PROCESS_EXITED);
+    g_autoptr(SvRecord) stopped = flow_record(flow, "a");
+    g_assert_cmpint(stopped->kill_at_us, ==, 0);
+    flow_delete(container, FALSE);
+    end_flow(flow);
+}
+
 /* ---- what stands in the folder is odd */
 
 static void test_stopped(void)
@@ -519,6 +544,8 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/flow/recovery/suspended/term", test_suspended_term);
     g_test_add_func("/flow/recovery/suspended/resumed", test_suspended_resumed);
+    g_test_add_data_func("/flow/recovery/kill-due/later", GINT_TO_POINTER(300), test_kill_due);
+    g_test_add_data_func("/flow/recovery/kill-due/past", GINT_TO_POINTER(-5000), test_kill_due);
     g_test_add_func("/flow/recovery/stopped", test_stopped);
     g_test_add_func("/flow/recovery/ended", test_ended);
     g_test_add_func("/flow/recovery/nothing", test_nothing);

@@ -178,7 +178,10 @@ static void test_stop_late(void)
     FlowContainer *container = make(flow, "a", IN_RUNNING);
     g_auto(FlowAnswer) answer = {0};
     flow->agent->immortal = TRUE;
+    gint64 due = g_get_monotonic_time() + 40 * 1000;
     sv_container_stop(flow->sandbox, "a", 40, flow_answered, &answer);
+    g_autoptr(SvRecord) record = flow_record(flow, "a"); /* for a monitor that follows */
+    g_assert_cmpint(record->kill_at_us, >=, due);
     FLOW_WAIT(flow_agent_count(flow->agent, "Signal") == 1);
     flow_settle();
     flow->agent->immortal = FALSE;

@@ -48,6 +48,7 @@ static SvRecord *sample(const char *id)
     r->shim_pid = 1234;
     r->shim_start = G_GUINT64_CONSTANT(123456789012);
     r->started_us = 5;
+    r->kill_at_us = G_GINT64_CONSTANT(98765432109);
     r->cause = SV_CAUSE_OOM;
     r->oom = r->terminal = TRUE;
     r->pending_status = 137;
