@@ -19,6 +19,14 @@ static gboolean guest_reachable(const SvContainer *container)
         (!sandbox->record->suspended || sv_disks_any_plugged(container));
 }
 
+/* What is ordered lies in the channel until somebody resumes it. */
+static gboolean guest_sleeps(const SvContainer *container)
+{
+    const SvSandbox *sandbox = container->sandbox;
+    return sandbox->machine == SV_MACHINE_UP && sandbox->record->suspended &&
+        sv_agent_is_ready(sandbox->agent) && !guest_reachable(container);
+}
+
 /* ---- kill: all processes, then the exit record */
 
 typedef struct {
@@ -102,13 +110,15 @@ static void step_remove(SvSequence *seq, gpointer user_data)
 {
     SvContainer *container = user_data;
     SvSandbox *sandbox = container->sandbox;
+    gboolean sleeps = guest_sleeps(container);
     container->init->exit_ticket = 0;
-    if (!container->in_guest || !guest_reachable(container)) {
+    if (!container->in_guest || (!sleeps && !guest_reachable(container))) {
         sv_sequence_next(seq);
         return;
     }
-    /* A guest that did not answer the kill is not waited for again; it has the order all the same. */
-    container->guest_silent = container->init->status < 0;
+    /* A guest that did not answer the kill is not waited for again, nor one that sleeps; it has the order
+     * all the same. */
+    container->guest_silent = sleeps || container->init->status < 0;
     sv_container_call_remove(container, container->guest_silent ? 0 : sandbox->config->stop_ms,
         on_removed, call_new(container, seq));
     if (container->guest_silent)

@@ -146,6 +146,44 @@ three_stopped() {
     run -0 rt exec "$POD" true
 }
 
+# in_guest TEXT: a process of the machine has it in its command line; $WATCHER sees them all.
+in_guest() { rt exec "$WATCHER" ps -o args | grep -q -- "^$1"; }
+not_in_guest() { ! in_guest "$1"; }
+
+@test "what ended in a suspended machine does not live on when the machine does" {
+    local how
+    new_id watcher
+    WATCHER=$ID
+    mkm "$T/watcher" sleep 1000
+    jqe "$T/watcher" '.linux.namespaces |= map(select(.type != "pid"))'
+    run -0 quiet rt run --detach --bundle "$T/watcher" "$WATCHER"
+    for how in shim stop delete; do
+        member_up "$how" sh -c 'trap "" TERM; while :; do sleep 0.4321; done'
+        rt start "$ID"
+        wait_for 10 in_guest 'sleep 0.4321' || fail 'the watcher does not see it'
+        run -0 admin suspend "$DOMAIN"
+        wait_state "$ID" paused 5
+        case $how in
+        shim) kill -KILL "$(pid_of "$ID")" ;;
+        stop) run -0 rt stop --time 1 "$ID" ;;
+        delete) run -0 rt delete --force "$ID" ;;
+        esac
+        if [ $how != delete ]; then
+            assert_stopped "$ID" 137 "$([ $how = shim ] && echo shim-killed || echo signalled)"
+        fi
+        assert_eq "$(cm_status "$ID" "$T/$how")" 137
+        # Only the shim's death leaves the machine as the administrator wants it.
+        if [ $how = shim ]; then
+            assert_eq "$(state_of "$POD")" paused
+            run -0 admin resume "$DOMAIN"
+        fi
+        wait_state "$POD" running 5
+        wait_for 10 not_in_guest 'sh -c trap' || fail "$how: it lives on: $(rt exec "$WATCHER" ps)"
+        [ $how = delete ] || run -0 rt delete "$ID"
+    done
+    run -0 rt delete --force "$WATCHER"
+}
+
 @test "delete --force of the last in a suspended machine: the machine ends" {
     run -0 admin suspend "$DOMAIN"
     wait_state "$POD" paused 5

@@ -287,6 +287,48 @@ static void test_shim_killed(gconstpointer data)
     end_flow(flow);
 }
 
+/* In a suspended machine nothing is waited for, but the order to remove it lies in the channel: it must not
+ * live on when the machine does. */
+static void test_asleep(gconstpointer data)
+{
+    const char *how = data;
+    FlowFixture *flow = flow_new(NULL);
+    FlowContainer *container = make(flow, "a", IN_RUNNING);
+    FlowContainer *other = flow_run(flow, "other");
+    g_auto(FlowAnswer) answer = {0};
+    answer.done = g_str_equal(how, "shim");
+    if (g_str_equal(how, "late")) {
+        flow->agent->immortal = TRUE;
+        sv_container_stop(flow->sandbox, "a", 40, flow_answered, &answer);
+    }
+    suspend(flow);
+    flow->hv_silent = TRUE; /* whoever orders it to be resumed does not wait for that */
+    sv_fake_hold(flow->hv, "resume");
+    if (g_str_equal(how, "shim"))
+        flow_proc_kill(container->shim->proc);
+    else if (g_str_equal(how, "stop"))
+        sv_container_stop(flow->sandbox, "a", 1000, flow_answered, &answer);
+    else if (g_str_equal(how, "delete"))
+        sv_container_delete(flow->sandbox, "a", TRUE, flow_answered, &answer);
+    flow_assert_ok(&answer);
+    if (!g_str_equal(how, "delete")) {
+        flow_wait_stopped(
+            container, 137, g_str_equal(how, "shim") ? SV_CAUSE_SHIM_KILLED : SV_CAUSE_SIGNALLED);
+        assert_once(flow, "a");
+        flow_delete(container, FALSE);
+    }
+    FLOW_WAIT(flow_agent_count(flow->agent, "Remove") == 1);
+    flow->agent->immortal = FALSE;
+    flow->hv_silent = FALSE;
+    sv_fake_release(flow->hv, "resume");
+    if (g_str_equal(how, "shim"))
+        resume(flow); /* the others have ordered it */
+    FLOW_WAIT(flow_state(flow, "other") == SV_STATE_RUNNING);
+    FLOW_WAIT(flow_guest(container)->state == SANDVIRT__V1__PROCESS_STATE__PROCESS_EXITED);
+    flow_delete(other, TRUE);
+    end_flow(flow);
+}
+
 /* The shim only hangs up: nothing happens, and it may come again. */
 static void test_shim_hangs_up(void)
 {
@@ -606,6 +648,11 @@ static void add_rest(void)
     add_for_states("exit", test_exit);
     g_test_add_func("/flow/stop/oom", test_oom);
     add_for_states("shim-killed", test_shim_killed);
+    const char *const asleep[] = {"shim", "stop", "delete", "late"};
+    for (guint i = 0; i < G_N_ELEMENTS(asleep); i++) {
+        g_autofree char *path = g_strdup_printf("/flow/stop/asleep/%s", asleep[i]);
+        g_test_add_data_func(path, asleep[i], test_asleep);
+    }
     g_test_add_func("/flow/stop/shim-hangs-up", test_shim_hangs_up);
     g_test_add_data_func("/flow/stop/failing/signal", "Signal", test_failing);
     g_test_add_data_func("/flow/stop/failing/remove", "Remove", test_failing);
