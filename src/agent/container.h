@@ -11,6 +11,8 @@ G_BEGIN_DECLS
 typedef struct SvRelease SvRelease;
 typedef struct SvStart SvStart;
 
+#define SV_AGENT_ORDERS 16 /* signals that are remembered */
+
 typedef struct {
     SvAgent *agent; /* not owned */
     char *id;
@@ -31,6 +33,9 @@ typedef struct {
     guint64 oom_kills;
     gboolean oom; /* to be told */
     gboolean oom_acked;
+    guint64
+        orders[SV_AGENT_ORDERS]; /* carried out; the next one goes to n_orders % SV_AGENT_ORDERS */
+    guint n_orders;
 } SvContainer;
 
 SvContainer *sv_container_lookup(SvAgent *agent, const char *id);

@@ -113,6 +113,15 @@ static gboolean signal_one(SvContainer *container, guint32 handle, int signo, GE
     return FALSE;
 }
 
+/* Asked again by a caller whose monitor died before it passed on the answer. */
+static gboolean carried_out(const SvContainer *container, guint64 order)
+{
+    for (guint i = 0; order && i < SV_AGENT_ORDERS; i++)
+        if (container->orders[i] == order)
+            return TRUE;
+    return FALSE;
+}
+
 void sv_container_signal(SvCall *call)
 {
     const Sandvirt__V1__SignalRequest *request = (Sandvirt__V1__SignalRequest *)call->message;
@@ -120,6 +129,10 @@ void sv_container_signal(SvCall *call)
     SvContainer *container = sv_container_find(call->agent, request->container_id, &error);
     int signo = (int)request->signal;
 
+    if (container && carried_out(container, request->order)) {
+        finish(call, NULL);
+        return;
+    }
     if (container && (signo < 0 || signo > SIGRTMAX))
         error = g_error_new(SV_AGENT_ERROR, SV_ERR_INVALID, "no signal has number %d", signo);
     else if (container && request->all && signo == SIGKILL)
@@ -128,6 +141,8 @@ void sv_container_signal(SvCall *call)
         sv_cgroup_signal(container->cgroup, signo);
     else if (container && signal_one(container, request->handle, signo, &error) && signo == SIGKILL)
         sv_cgroup_write(container->cgroup, "cgroup.freeze", "0", NULL);
+    if (container && !error && request->order)
+        container->orders[container->n_orders++ % SV_AGENT_ORDERS] = request->order;
     finish(call, error);
 }
 

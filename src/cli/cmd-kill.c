@@ -19,12 +19,18 @@ static gboolean not_running(GError **error)
     return FALSE;
 }
 
+/* The guest tells by it that it has this signal already, when a monitor died under the call. */
+static guint64 order_number(void)
+{
+    return ((guint64)g_random_int() << 32) | g_random_int() | 1;
+}
+
 static gboolean send_signal(SvCli *cli, const char *id, int signo, gboolean all, GError **error)
 {
     g_auto(SvTarget) target = SV_TARGET_INIT;
     Sandvirt__V1__KillRequest request = SANDVIRT__V1__KILL_REQUEST__INIT;
     GError *local = NULL;
-    gboolean again = FALSE, sent;
+    gboolean again = FALSE;
 
     if (!sv_target_load(&target, cli, id, NULL, error))
         return FALSE;
@@ -35,13 +41,9 @@ static gboolean send_signal(SvCli *cli, const char *id, int signo, gboolean all,
     request.container_id = (char *)id;
     request.signal = (guint32)signo;
     request.all = all;
-    /* KILL may come twice, and the question whether it lives. */
-    if (signo == SIGKILL || signo == 0)
-        sent = sv_target_call_again(
-            &target, cli, "Kill", &request.base, sv_target_stop_ms(&target), &again, &local);
-    else
-        sent = sv_target_call(&target, "Kill", &request.base, sv_target_stop_ms(&target), &local);
-    if (sent)
+    request.order = order_number();
+    if (sv_target_call_again(
+            &target, cli, "Kill", &request.base, sv_target_stop_ms(&target), &again, &local))
         return TRUE;
     if (sv_error_is(local, SV_ERR_NOT_RUNNING) || (again && sv_error_is(local, SV_ERR_NOT_FOUND))) {
         g_error_free(local);

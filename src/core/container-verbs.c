@@ -169,7 +169,7 @@ static void on_signalled(const ProtobufCMessage *reply, const GError *error, gpo
 }
 
 static void signal_guest(
-    SvContainer *container, int signo, gboolean all, SvDone done, gpointer user_data)
+    SvContainer *container, int signo, gboolean all, guint64 order, SvDone done, gpointer user_data)
 {
     SvSandbox *sandbox = container->sandbox;
     Verb *verb = verb_new(container, done, user_data);
@@ -179,6 +179,7 @@ static void signal_guest(
     message.handle = container->init->handle;
     message.signal = (guint32)signo;
     message.all = all;
+    message.order = order;
     sv_agent_call(sandbox->agent, "Signal", &message.base, NULL,
         signo == SIGKILL ? SV_AGENT_SILENT_MS : sandbox->config->agent_ms, on_signalled, verb);
 }
@@ -221,8 +222,8 @@ static void kill_unreachable(SvContainer *container, int signo, SvDone done, gpo
     sv_answer_later(done, error, user_data);
 }
 
-void sv_container_kill(
-    SvSandbox *sandbox, const char *id, int signo, gboolean all, SvDone done, gpointer user_data)
+void sv_container_kill(SvSandbox *sandbox, const char *id, int signo, gboolean all, guint64 order,
+    SvDone done, gpointer user_data)
 {
     g_autoptr(GError) error = NULL;
     SvContainer *container = sv_sandbox_find(sandbox, id, &error);
@@ -251,7 +252,7 @@ void sv_container_kill(
             return;
         }
         /* in a suspended machine it is pending, as one for a frozen process is */
-        signal_guest(container, signo, all, waits ? NULL : done, user_data);
+        signal_guest(container, signo, all, order, waits ? NULL : done, user_data);
         if (waits)
             sv_answer_later(done, NULL, user_data);
     }
@@ -338,7 +339,7 @@ void sv_container_stop(
         return;
     }
     kill_later(container, timeout_ms);
-    signal_guest(container, SIGTERM, FALSE, NULL, NULL);
+    signal_guest(container, SIGTERM, FALSE, 0, NULL, NULL);
     if (record->frozen) /* else it could only be killed */
         verb_order(verb_new(container, NULL, NULL), "Resume", on_frozen);
 }

@@ -350,7 +350,8 @@ static void shim_signal(SvProcess *process, guint signo)
 {
     SvSandbox *sandbox = process->container->sandbox;
     if (!process->exec) {
-        sv_container_kill(sandbox, process->container->record->id, (int)signo, FALSE, NULL, NULL);
+        sv_container_kill(
+            sandbox, process->container->record->id, (int)signo, FALSE, 0, NULL, NULL);
         return;
     }
     if (!sv_agent_is_ready(sandbox->agent) || !process->in_guest)

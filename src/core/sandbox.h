@@ -71,8 +71,9 @@ void sv_container_create(SvSandbox *sandbox, const Sandvirt__V1__CreateContainer
 /* The caller of register/create is gone: rolls back unless READY is recorded. */
 void sv_container_abandon(SvSandbox *sandbox, const char *id);
 void sv_container_start(SvSandbox *sandbox, const char *id, SvDone done, gpointer user_data);
-void sv_container_kill(
-    SvSandbox *sandbox, const char *id, int signo, gboolean all, SvDone done, gpointer user_data);
+/* @order: as in KillRequest. */
+void sv_container_kill(SvSandbox *sandbox, const char *id, int signo, gboolean all, guint64 order,
+    SvDone done, gpointer user_data);
 void sv_container_stop(
     SvSandbox *sandbox, const char *id, guint timeout_ms, SvDone done, gpointer user_data);
 void sv_container_delete(

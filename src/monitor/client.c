@@ -206,7 +206,7 @@ static void do_kill(SvClient *client, guint32 stream, const ProtobufCMessage *me
 {
     const Sandvirt__V1__KillRequest *request = (const Sandvirt__V1__KillRequest *)message;
     sv_container_kill(client->sandbox, request->container_id, (int)request->signal, request->all,
-        on_done, due_new(client, stream));
+        request->order, on_done, due_new(client, stream));
 }
 
 static void do_stop(SvClient *client, guint32 stream, const ProtobufCMessage *message)

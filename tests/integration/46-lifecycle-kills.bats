@@ -161,6 +161,14 @@ calls_waiting() {
     [ "${path%% *}" -gt 0 ]
 }
 
+# killed_at_its_answer PID: ends that monitor when it is to send the second message from now on. Its first
+# one passes a call on to the guest.
+killed_at_its_answer() {
+    strace -qq -o "$T/trace" -p "$1" -e trace=sendmsg -e inject=sendmsg:error=EINTR:signal=KILL:when=2 >&3 2>&1 3>&- 4>&- &
+    wait_for 10 traced "$1"
+}
+traced() { ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$1/status"; }
+
 @test "a monitor killed before it reads the call: the next one answers" {
     pod_up
     member_up one sleep 1000
@@ -178,6 +186,36 @@ calls_waiting() {
         wait "$call" || fail "$verb: $(cat "$T/$verb.out")"
         assert_has "$(cat "$T/$verb.out")" sleep
     done
+}
+
+@test "a monitor killed under a kill: the signal comes, and comes once" {
+    command -v strace >/dev/null || skip 'no strace'
+    local monitor call
+    pod_up
+    member_up c payload signals
+    rt start "$ID"
+    wait_for 20 grep -q ready "$DIR/log"
+    monitor=$(monitor_pid "$POD")
+    kill -STOP "$monitor"
+    rt kill "$ID" RTMIN+1 >"$T/kill.out" 2>&1 3>&- &
+    call=$!
+    wait_for 10 calls_waiting "$POD"
+    kill -KILL "$monitor"
+    wait "$call" || fail "not read: $(cat "$T/kill.out")"
+    # Passed on to the guest, which has it when the caller asks again.
+    killed_at_its_answer "$(monitor_pid "$POD")"
+    run -0 rt kill "$ID" RTMIN+2
+    # These signals are queued, and the lower ones come first: whatever was to come twice is there.
+    run -0 rt kill "$ID" RTMIN+3
+    wait_for 10 grep -qw 37 "$DIR/log"
+    assert_eq "$(cm_log "$DIR" stdout | tr '\n' ' ')" 'ready 35 36 37 '
+    # One that ends it: who asks again hears of no failure.
+    member_up t sh -c 'trap "exit 3" TERM; echo up; while :; do sleep 0.1; done'
+    rt start "$ID"
+    wait_for 20 grep -q up "$DIR/log"
+    killed_at_its_answer "$(monitor_pid "$POD")"
+    run -0 rt kill "$ID" TERM
+    assert_stopped "$ID" 3 exited
 }
 
 @test "launcher and monitor killed: the next call finds its way" {

@@ -193,7 +193,7 @@ static void do_deed(Run *run, Deed deed, FlowAnswer *answer)
         sv_container_abandon(flow->sandbox, "a");
         break;
     case DO_KILL:
-        sv_container_kill(flow->sandbox, "a", SIGKILL, FALSE, flow_answered, answer);
+        sv_container_kill(flow->sandbox, "a", SIGKILL, FALSE, 0, flow_answered, answer);
         break;
     case DO_STOP:
         sv_container_stop(flow->sandbox, "a", 5000, flow_answered, answer);

@@ -196,7 +196,7 @@ static void test_suspended_pod(void)
         FlowContainer *other = make(flow, "b", IN_SUSPENDED);
         g_auto(FlowAnswer) answer = {0};
         if (verb == 0)
-            sv_container_kill(flow->sandbox, "a", SIGKILL, FALSE, flow_answered, &answer);
+            sv_container_kill(flow->sandbox, "a", SIGKILL, FALSE, 0, flow_answered, &answer);
         else if (verb == 1)
             sv_container_stop(flow->sandbox, "a", 5000, flow_answered, &answer);
         else
@@ -310,7 +310,7 @@ static void test_channel_and_destroy(void)
     flow_agent_close(flow->agent, FALSE);
     FLOW_WAIT(sv_fake_count(flow->hv, "destroy") == 1);
     flow_settle();
-    sv_container_kill(flow->sandbox, "a", SIGKILL, FALSE, flow_answered, &answer);
+    sv_container_kill(flow->sandbox, "a", SIGKILL, FALSE, 0, flow_answered, &answer);
     flow_assert_ok(&answer);
     FLOW_WAIT(flow_state(flow, "a") == SV_STATE_STOPPED);
     flow_answer_clear(&answer);
@@ -601,7 +601,7 @@ static void test_pending(void)
     sv_container_update(flow->sandbox, &update, flow_answered, &answers[2]);
     sv_container_stats(flow->sandbox, "a", on_reply, &answers[3]);
     sv_container_ps(flow->sandbox, "a", on_reply, &answers[4]);
-    sv_container_kill(flow->sandbox, "a", SIGUSR1, FALSE, flow_answered, &answers[5]);
+    sv_container_kill(flow->sandbox, "a", SIGUSR1, FALSE, 0, flow_answered, &answers[5]);
     sv_container_stop(flow->sandbox, "a", 5000, flow_answered, &answers[6]);
     FLOW_WAIT(flow_agent_count(flow->agent, "Signal") == 2);
     sv_fake_emit(flow->hv, SV_HV_EVENT_STOPPED, SV_HV_END_FAILED, NULL);

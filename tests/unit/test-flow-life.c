@@ -73,7 +73,7 @@ static void call(FlowFixture *flow, const char *verb, Reply *reply)
         request.resources.len = strlen((char *)request.resources.data);
         sv_container_update(sandbox, &request, flow_answered, &reply->answer);
     } else {
-        sv_container_kill(sandbox, "a", SIGUSR1, FALSE, flow_answered, &reply->answer);
+        sv_container_kill(sandbox, "a", SIGUSR1, FALSE, 0, flow_answered, &reply->answer);
     }
     g_assert_false(reply->answer.done);
     FLOW_WAIT(reply->answer.done);

@@ -46,7 +46,7 @@ static void test_together(void)
     flow_agent_exit(flow->agent, containers[0]->handle, 1);
     flow_wait_stopped(containers[0], 1, SV_CAUSE_EXITED);
     g_auto(FlowAnswer) answer = {0};
-    sv_container_kill(flow->sandbox, "b", SIGKILL, FALSE, flow_answered, &answer);
+    sv_container_kill(flow->sandbox, "b", SIGKILL, FALSE, 0, flow_answered, &answer);
     flow_assert_ok(&answer);
     flow_wait_stopped(containers[1], 137, SV_CAUSE_SIGNALLED);
     flow_proc_kill(containers[2]->shim->proc);

@@ -337,7 +337,7 @@ static void test_suspended_orders(gconstpointer data)
         if (other)
             flow_attach(other);
         if (g_str_equal(verb, "kill"))
-            sv_container_kill(flow->sandbox, "a", SIGKILL, FALSE, flow_answered, &answer);
+            sv_container_kill(flow->sandbox, "a", SIGKILL, FALSE, 0, flow_answered, &answer);
         else if (g_str_equal(verb, "stop"))
             sv_container_stop(flow->sandbox, "a", 1000, flow_answered, &answer);
         else
@@ -369,7 +369,7 @@ static void test_suspended_term(void)
     flow->suspended = TRUE;
     flow_recover(flow, TRUE);
     flow_attach(container);
-    sv_container_kill(flow->sandbox, "a", SIGTERM, FALSE, flow_answered, &answer);
+    sv_container_kill(flow->sandbox, "a", SIGTERM, FALSE, 0, flow_answered, &answer);
     flow_assert_failed(&answer, SV_ERR_FAILED, "cannot be reached");
     g_assert_cmpint(flow_state(flow, "a"), ==, SV_STATE_PAUSED);
     flow_delete(container, TRUE);

@@ -67,7 +67,8 @@ static void end_flow(FlowFixture *flow)
 
 static void kill_with(FlowContainer *container, int signo, gboolean all, FlowAnswer *answer)
 {
-    sv_container_kill(container->flow->sandbox, container->id, signo, all, flow_answered, answer);
+    sv_container_kill(
+        container->flow->sandbox, container->id, signo, all, 0, flow_answered, answer);
     g_assert_false(answer->done);
 }
 
@@ -134,7 +135,7 @@ static void test_signal_stopped(void)
             flow_assert_failed(&answer, SV_ERR_NOT_RUNNING, "container not running");
     }
     g_auto(FlowAnswer) answer = {0};
-    sv_container_kill(flow->sandbox, "b", SIGKILL, TRUE, flow_answered, &answer);
+    sv_container_kill(flow->sandbox, "b", SIGKILL, TRUE, 0, flow_answered, &answer);
     flow_assert_failed(&answer, SV_ERR_NOT_FOUND, "container does not exist");
     flow_answer_clear(&answer);
     sv_container_start(flow->sandbox, "a", flow_answered, &answer);
@@ -426,7 +427,7 @@ static void do_deed(FlowContainer *container, Deed deed, FlowAnswer *answer)
         sv_container_delete(flow->sandbox, "a", TRUE, flow_answered, answer);
         break;
     case DO_KILL:
-        sv_container_kill(flow->sandbox, "a", SIGKILL, TRUE, flow_answered, answer);
+        sv_container_kill(flow->sandbox, "a", SIGKILL, TRUE, 0, flow_answered, answer);
         break;
     case DO_STOP:
         sv_container_stop(flow->sandbox, "a", 1000, flow_answered, answer);
