@@ -70,6 +70,8 @@ accepted() {
     bundle 'del(.mounts)' && accepted
     bundle 'del(.hostname) | .hooks = {}' && accepted
     bundle '.unknownMember = {a: [1, 2, {}]} | .linux.unknown = 7' && accepted
+    # Nothing to crash at; but there is no network namespace then.
+    bundle 'del(.linux)' && refused 'network namespace'
 }
 
 @test "wrong types all over" {
