@@ -126,6 +126,21 @@ static char *absolute(const char *path)
 
 /* ---- the sandbox */
 
+/* An entry without a path is the pod's namespace in a container that its engine calls a pod's. Where there is
+ * only the pod's id, which an engine that knows no pods passes on from anybody, it is a new one. */
+static gboolean check_joins(
+    const SvSpec *spec, const SvPaths *paths, const char *id, GError **error)
+{
+    const SvSpecNamespace *entry = sv_spec_namespace(spec, "network");
+
+    if (!entry || entry->path)
+        return TRUE;
+    g_set_error(error, SV_CLI_ERROR, SV_ERR_PERMISSION,
+        "container \"%s\" cannot join sandbox \"%s\": it has a network namespace of its own", id,
+        paths->sandbox);
+    return FALSE;
+}
+
 static gboolean find_sandbox(
     SvTarget *target, SvCli *cli, const SvSpec *spec, const char *id, GError **error)
 {
@@ -134,8 +149,10 @@ static gboolean find_sandbox(
     if (!pod || !sv_target_locate(target, cli, pod->sandbox_id, TRUE, error))
         return FALSE;
     /* podman names a pod, but not whether there is one. */
-    if (!pod->maybe || access(target->paths->sandbox_file, F_OK) == 0)
+    if (!pod->maybe)
         return TRUE;
+    if (access(target->paths->sandbox_file, F_OK) == 0)
+        return check_joins(spec, target->paths, id, error);
     sv_target_clear(target);
     return sv_target_locate(target, cli, id, TRUE, error);
 }

@@ -206,6 +206,16 @@ namespace_path() {
     new_id pathless
     quiet rt create --bundle "$T/c" "$ID"
     assert_eq "$(readlink "/proc/$(pid_of "$ID")/ns/net")" "$(readlink "/proc/$(pid_of "$POD")/ns/net")"
+    # Without the type that engines of pods write, and nobody else may, it means one of the container's own.
+    jqe "$T/c" 'del(.annotations["io.kubernetes.cri-o.ContainerType"]) | .process.args = ["cat", "/etc/origin"]'
+    new_id tenant
+    try rt run --bundle "$T/c" "$ID"
+    assert_refused "cannot join sandbox \"$POD\"" namespace
+    # podman's way: no type, but the path.
+    in_netns "$T/c"
+    new_id podman
+    run -0 rt run --bundle "$T/c" "$ID"
+    assert_eq "$output" image
     # The shims are in the pod's namespace: engines and CNI look there.
     assert_eq "$(readlink "/proc/$(pid_of "$POD")/ns/net")" "$(ip netns exec "$NETNS" readlink /proc/self/ns/net)"
 }
