@@ -45,6 +45,9 @@ static void fill_block(xmlNodePtr disk, const SvBlock *block)
     sv_xml_set(driver, "io", block->io);
     if (block->discard)
         sv_xml_set(driver, "discard", "unmap");
+    /* Else QEMU stops the machine, and all its containers, when the host has no room for one's writes. */
+    sv_xml_set(driver, "error_policy", "report");
+    sv_xml_set(driver, "rerror_policy", "report");
 
     sv_xml_set(sv_xml_add(disk, "source"), file ? "file" : "dev", block->source);
     /* ends the chain: libvirt would follow a tenant's image to any file of the host */
