@@ -19,6 +19,7 @@ G_BEGIN_DECLS
 #define SV_AGENT_CRUN "/usr/bin/crun"
 #define SV_AGENT_CRUN_ROOT "/run/crun"
 
+typedef struct SvBlockTable SvBlockTable;
 typedef struct SvNetworkWait SvNetworkWait;
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     SvChannel *channel; /* NULL before the port is there */
     SvReaper *reaper;
     SvUevents *uevents;
+    SvBlockTable *blocks;
     SvModules *modules;
     char *crun; /* path to run it by; once started */
     GHashTable *processes; /* handle -> SvProcess, owned */

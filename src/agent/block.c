@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/block.h"
+#include "agent/block-table.h"
 #include "base/file.h"
 #include "rpc/sandvirt.pb-c.h"
 #include <fcntl.h>
@@ -8,7 +9,6 @@
 
 /* virtio-blk's VIRTIO_BLK_ID_BYTES */
 #define VIRTIO_SERIAL 20
-#define DEFAULT_TIMEOUT_MS 10000
 
 gboolean sv_block_serial_matches(const char *shown, const char *serial)
 {
@@ -31,9 +31,9 @@ char *sv_block_parse_vpd80(const guint8 *page, gsize len)
     return g_strstrip(g_strndup((const char *)page + 4, n));
 }
 
-/* The serial of a disk (transfer full), NULL when it has none. */
-static char *read_serial(const char *dir)
+char *sv_block_serial(const char *sys_block, const char *name)
 {
+    g_autofree char *dir = g_build_filename(sys_block, name, NULL);
     g_autofree char *plain = g_build_filename(dir, "serial", NULL);
     g_autofree char *vpd = g_build_filename(dir, "device", "vpd_pg80", NULL);
     char *text = NULL;
@@ -58,8 +58,9 @@ static guint64 read_number(const char *dir, const char *file)
     return g_file_get_contents(path, &text, NULL, NULL) ? g_ascii_strtoull(text, NULL, 10) : 0;
 }
 
-static gboolean describe(const char *dir, const char *name, SvBlock *block)
+gboolean sv_block_describe(const char *sys_block, const char *name, SvBlock *block)
 {
+    g_autofree char *dir = g_build_filename(sys_block, name, NULL);
     g_autofree char *path = g_build_filename(dir, "dev", NULL);
     g_autofree char *text = NULL;
     char *colon = NULL;
@@ -75,94 +76,7 @@ static gboolean describe(const char *dir, const char *name, SvBlock *block)
     return g_strlcpy(block->name, name, sizeof(block->name)) < sizeof(block->name);
 }
 
-guint sv_block_find(const char *sys_block, const char *serial, SvBlock *block)
-{
-    GDir *stream = g_dir_open(sys_block, 0, NULL);
-    const char *name;
-    guint found = 0;
-
-    while (stream && (name = g_dir_read_name(stream))) {
-        g_autofree char *dir = g_build_filename(sys_block, name, NULL);
-        g_autofree char *shown = read_serial(dir);
-
-        if (shown && sv_block_serial_matches(shown, serial) && describe(dir, name, block))
-            found++;
-    }
-    if (stream)
-        g_dir_close(stream);
-    return found;
-}
-
 /* ---- waiting */
-
-typedef struct {
-    SvAgent *agent;
-    char *serial;
-    guint listener;
-    guint timer;
-    SvBlockDone done;
-    gpointer user_data;
-} Wait;
-
-/* @found: how many disks have the serial: one is right. */
-static void wait_finish(Wait *wait, guint found, const SvBlock *block)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (wait->listener)
-        sv_uevents_unlisten(wait->agent->uevents, wait->listener);
-    if (wait->timer)
-        g_source_remove(wait->timer);
-    if (found > 1)
-        error = g_error_new(
-            SV_AGENT_ERROR, SV_ERR_EXISTS, "%u disks have the serial %s", found, wait->serial);
-    else if (!found)
-        error = g_error_new(SV_AGENT_ERROR, SV_ERR_TIMEOUT,
-            "no disk with serial %s came up in the guest in time", wait->serial);
-    wait->done(error ? NULL : block, error, wait->user_data);
-    g_free(wait->serial);
-    g_free(wait);
-}
-
-static void on_event(const SvUevent *event, gpointer user_data)
-{
-    Wait *wait = user_data;
-    SvBlock block;
-    guint found = sv_block_find("/sys/block", wait->serial, &block);
-
-    if (found)
-        wait_finish(wait, found, &block);
-}
-
-static gboolean on_timeout(gpointer user_data)
-{
-    Wait *wait = user_data;
-
-    wait->timer = 0;
-    wait_finish(wait, 0, NULL);
-    return G_SOURCE_REMOVE;
-}
-
-void sv_block_wait(
-    SvAgent *agent, const char *serial, guint timeout_ms, SvBlockDone done, gpointer user_data)
-{
-    Wait *wait = g_new0(Wait, 1);
-    SvBlock block;
-    guint found;
-
-    wait->agent = agent;
-    wait->serial = g_strdup(serial);
-    wait->done = done;
-    wait->user_data = user_data;
-    /* Listening began with the agent: no event is lost between the look and the wait. */
-    found = sv_block_find("/sys/block", serial, &block);
-    if (found) {
-        wait_finish(wait, found, &block);
-        return;
-    }
-    wait->listener = sv_uevents_listen(agent->uevents, "block", on_event, wait);
-    wait->timer = g_timeout_add(timeout_ms ? timeout_ms : DEFAULT_TIMEOUT_MS, on_timeout, wait);
-}
 
 static void on_found(const SvBlock *block, const GError *error, gpointer user_data)
 {
@@ -186,7 +100,7 @@ void sv_block_wait_call(SvCall *call)
 {
     Sandvirt__V1__WaitBlockRequest *request = (Sandvirt__V1__WaitBlockRequest *)call->message;
 
-    sv_block_wait(call->agent, request->serial, request->timeout_ms, on_found, call);
+    sv_block_table_wait(call->agent->blocks, request->serial, request->timeout_ms, on_found, call);
 }
 
 /* ---- options */

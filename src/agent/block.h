@@ -18,13 +18,10 @@ gboolean sv_block_serial_matches(const char *shown, const char *serial);
 /* Serial out of the page 0x80 of SCSI's vital product data (transfer full), NULL on garbage. */
 char *sv_block_parse_vpd80(const guint8 *page, gsize len);
 
-/* Searches below @sys_block ("/sys/block"). How many have the serial; @block is the last of them. */
-guint sv_block_find(const char *sys_block, const char *serial, SvBlock *block);
+/* The serial of disk @name below @sys_block ("/sys/block"); (transfer full), NULL when it has none. */
+char *sv_block_serial(const char *sys_block, const char *name);
+gboolean sv_block_describe(const char *sys_block, const char *name, SvBlock *block);
 
-/* Waits for the disk by device events; @block NULL: @error says why. Called once, maybe at once. */
-typedef void (*SvBlockDone)(const SvBlock *block, const GError *error, gpointer user_data);
-void sv_block_wait(
-    SvAgent *agent, const char *serial, guint timeout_ms, SvBlockDone done, gpointer user_data);
 /* Method WaitBlock. */
 void sv_block_wait_call(SvCall *call);
 

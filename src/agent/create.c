@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Create: the container's disks are mounted one after the other, then crun makes it. */
-#include "agent/block.h"
+#include "agent/block-table.h"
 #include "agent/console.h"
 #include "agent/container.h"
 #include "agent/release.h"
@@ -198,7 +198,8 @@ static void next_mount(Create *create)
         return;
     }
     wanted = create->request->block_mounts[create->mounted];
-    sv_block_wait(create->call->agent, wanted->serial, wanted->timeout_ms, on_disk, create);
+    sv_block_table_wait(
+        create->call->agent->blocks, wanted->serial, wanted->timeout_ms, on_disk, create);
 }
 
 static gboolean check(const Sandvirt__V1__CreateRequest *request, GError **error)

@@ -3,6 +3,7 @@
  * powers off. */
 #include <config.h>
 
+#include "agent/block-table.h"
 #include "agent/boot.h"
 #include "agent/container.h"
 #include "agent/late.h"
@@ -72,6 +73,8 @@ static void set_up(SvAgent *agent)
     agent->uevents = sv_uevents_new(&error);
     if (!agent->uevents)
         die(error);
+    agent->blocks = sv_block_table_new("/sys/block");
+    sv_uevents_listen(agent->uevents, "block", sv_block_table_event, agent->blocks);
     agent->modules = sv_modules_load(MODULE_LIST, &error);
     if (!agent->modules) {
         g_warning("ignoring: %s", error->message);

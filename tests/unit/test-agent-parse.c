@@ -108,31 +108,13 @@ static void put(const char *dir, const char *name, const char *text)
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
 }
 
-static void test_find(void)
+static void test_port(void)
 {
     g_autofree char *dir = g_dir_make_tmp("sv-agent-XXXXXX", NULL);
     g_autofree char *command = g_strdup_printf("rm -rf %s", dir);
     g_autofree char *port = NULL;
-    SvBlock block;
 
-    put(dir, "vda/serial", "one\n");
-    put(dir, "vda/dev", "254:16\n");
-    put(dir, "vda/size", "8\n");
-    put(dir, "vda/ro", "1\n");
-    put(dir, "vdb/serial", "two");
     put(dir, "vport0p1/name", "org.sandvirt.agent.0\n");
-    g_assert_true(sv_block_find(dir, "one", &block));
-    g_assert_cmpstr(block.name, ==, "vda");
-    g_assert_cmpuint(block.major, ==, 254);
-    g_assert_cmpuint(block.minor, ==, 16);
-    g_assert_cmpuint(block.size_bytes, ==, 4096);
-    g_assert_true(block.read_only);
-    g_assert_false(sv_block_find(dir, "three", &block));
-    g_assert_false(sv_block_find(dir, "two", &block)); /* no device number */
-    put(dir, "sda/device/vpd_pg80", "x\x80");
-    put(dir, "vdc/serial", "one");
-    put(dir, "vdc/dev", "254:32\n");
-    g_assert_cmpuint(sv_block_find(dir, "one", &block), ==, 2);
     port = sv_port_find(dir, SV_PORT_NAME);
     g_assert_cmpstr(port, ==, "vport0p1");
     g_assert_null(sv_port_find(dir, "other"));
@@ -198,7 +180,7 @@ int main(int argc, char **argv)
     g_test_add_func("/agent/crun-error", test_crun_error);
     g_test_add_func("/agent/ps-stat", test_ps_stat);
     g_test_add_func("/agent/serial", test_serial);
-    g_test_add_func("/agent/find", test_find);
+    g_test_add_func("/agent/port", test_port);
     g_test_add_func("/agent/mount-flags", test_mount_flags);
     g_test_add_func("/agent/sysctl", test_sysctl);
     g_test_add_func("/agent/modules", test_modules);
