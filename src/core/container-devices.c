@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Block devices given to and taken from a container that runs: one after the other, each a row of steps
- * that are undone when one fails. The container may go meanwhile: it is looked up anew each time. */
+/* Block devices given to and taken from a container that runs. Whatever can be refused comes first: the nodes
+ * of those that shall go are taken, the new ones added; then the caller changes what else it has to, and says
+ * whether all of it stays. Only then disks leave. One after the other, each a row of steps that are undone
+ * when one fails. The container may go meanwhile: it is looked up anew each time. */
 #include "core/disks.h"
 
 #include "core/device-rules.h"
@@ -10,16 +12,32 @@
 
 #define NODE_MODE 0660
 
+typedef enum {
+    TASK_HIDE, /* the node of one that shall go */
+    TASK_SHOW, /* undoes that */
+    TASK_ADD,
+    TASK_REMOVE, /* also undoes an add */
+} TaskKind;
+
 typedef struct {
+    TaskKind kind;
+    char *what; /* of an add: what was asked for, else the disk's alias */
+} Task;
+
+struct SvDeviceChange {
     SvSandbox *sandbox;
     char *id;
-    GPtrArray
-        *todo; /* char*: '+' or '-' and what was asked for; '!' and the alias of a cut-off '+' */
+    GPtrArray *tasks; /* Task */
     guint at;
     char *alias; /* of the disk in work */
+    GPtrArray *removed, *hidden,
+        *added; /* aliases: that shall go; whose node is away; that are new */
+    GError *error; /* it is being undone because of that */
+    gboolean decided; /* it stays */
     SvDone done;
     gpointer user_data;
-} Change;
+};
+typedef SvDeviceChange Change;
 
 static void next(Change *change);
 
@@ -48,6 +66,11 @@ static void on_answer(const ProtobufCMessage *reply, const GError *error, gpoint
 
 /* ---- claim */
 
+static gboolean is_listed(const GPtrArray *aliases, const char *alias)
+{
+    return g_ptr_array_find_with_equal_func((GPtrArray *)aliases, alias, g_str_equal, NULL);
+}
+
 static gboolean claim(Change *change, const char *text, GError **error)
 {
     SvContainer *container = find(change, error);
@@ -58,7 +81,7 @@ static gboolean claim(Change *change, const char *text, GError **error)
     for (guint i = 0; i < container->record->disks->len; i++) {
         const SvDiskRecord *other = container->record->disks->pdata[i];
 
-        if (g_strcmp0(other->path, disk->path) == 0) {
+        if (g_strcmp0(other->path, disk->path) == 0 && !is_listed(change->removed, other->alias)) {
             g_set_error(error, SV_CORE_ERROR, SV_ERR_EXISTS,
                 "the container has a device at \"%s\" already", disk->path);
             return FALSE;
@@ -81,7 +104,7 @@ static void step_claim(SvSequence *seq, gpointer user_data)
     Change *change = user_data;
     GError *error = NULL;
 
-    if (claim(change, (const char *)change->todo->pdata[change->at] + 1, &error))
+    if (claim(change, ((const Task *)change->tasks->pdata[change->at])->what, &error))
         sv_sequence_next(seq);
     else
         sv_sequence_fail(seq, error);
@@ -196,6 +219,29 @@ static void step_deny(SvSequence *seq, gpointer user_data)
 
 /* ---- node */
 
+/* As it was made, when it is in the spec. */
+static const SvSpecDevice *find_spec(const SvContainer *container, const SvDiskRecord *disk)
+{
+    for (guint i = 0; container->spec && i < container->spec->devices->len; i++) {
+        const SvSpecDevice *device = container->spec->devices->pdata[i];
+
+        if (!disk->access && g_str_equal(device->path, disk->path))
+            return device;
+    }
+    return NULL;
+}
+
+static void fill_attributes(const SvSpecDevice *device, Sandvirt__V1__NodeRequest *message)
+{
+    message->mode = NODE_MODE;
+    if (!device)
+        return;
+    if (device->mode >= 0)
+        message->mode = (guint32)device->mode & 07777;
+    message->uid = device->uid >= 0 ? (guint32)device->uid : 0;
+    message->gid = device->gid >= 0 ? (guint32)device->gid : 0;
+}
+
 static void call_node(SvSequence *seq, Change *change, const char *method)
 {
     SvContainer *container = NULL;
@@ -212,7 +258,7 @@ static void call_node(SvSequence *seq, Change *change, const char *method)
     message.node = disk->guest_node;
     message.major = disk->guest_major;
     message.minor = disk->guest_minor;
-    message.mode = NODE_MODE;
+    fill_attributes(find_spec(container, disk), &message);
     sv_agent_call(change->sandbox->agent, method, &message.base, NULL,
         change->sandbox->config->agent_ms, on_answer, sv_sequence_handle(seq));
 }
@@ -229,31 +275,17 @@ static void step_remove_node(SvSequence *seq, gpointer user_data)
 
 /* ---- the rows */
 
-static void save(SvSequence *seq, Change *change, gboolean adding)
-{
-    SvContainer *container = NULL;
-    GError *error = NULL;
-    SvDiskRecord *disk = find_disk(change, &container, &error);
-
-    if (disk)
-        disk->adding = adding;
-    if (disk && sv_container_save(container, &error)) {
-        sv_sandbox_touch(change->sandbox);
-        sv_sequence_next(seq);
-    } else {
-        sv_sequence_fail(seq, error);
-    }
-}
-
 /* The guest's numbers: whoever has to take the node away again needs them. */
 static void step_save_numbers(SvSequence *seq, gpointer user_data)
 {
-    save(seq, user_data, TRUE);
-}
+    Change *change = user_data;
+    SvContainer *container = NULL;
+    GError *error = NULL;
 
-static void step_save(SvSequence *seq, gpointer user_data)
-{
-    save(seq, user_data, FALSE);
+    if (find_disk(change, &container, &error) && sv_container_save(container, &error))
+        sv_sequence_next(seq);
+    else
+        sv_sequence_fail(seq, error);
 }
 
 static const SvStep add_steps[] = {
@@ -261,8 +293,7 @@ static const SvStep add_steps[] = {
     {"plug", step_plug, step_unplug, 0},
     {"numbers", step_save_numbers, NULL, 0},
     {"allow", step_allow, step_deny, 0},
-    {"node", step_add_node, NULL, 0},
-    {"save", step_save, step_remove_node, 0},
+    {"node", step_add_node, step_remove_node, 0},
     {NULL, NULL, NULL, 0},
 };
 
@@ -280,6 +311,52 @@ static const SvStep remove_steps[] = {
     {NULL, NULL, NULL, 0},
 };
 
+static const SvStep hide_steps[] = {
+    {"node", step_remove_node, step_add_node, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+static const SvStep show_steps[] = {
+    {"node", step_add_node, NULL, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+static const struct {
+    const char *label;
+    const SvStep *steps;
+} kinds[] = {
+    [TASK_HIDE] = {"take the node of a device", hide_steps},
+    [TASK_SHOW] = {"give back the node of a device", show_steps},
+    [TASK_ADD] = {"add a device", add_steps},
+    [TASK_REMOVE] = {"remove a device", remove_steps},
+};
+
+/* ---- tasks */
+
+static void task_free(gpointer data)
+{
+    Task *task = data;
+
+    g_free(task->what);
+    g_free(task);
+}
+
+static void add_task(Change *change, TaskKind kind, const char *what)
+{
+    Task *task = g_new0(Task, 1);
+
+    task->kind = kind;
+    task->what = g_strdup(what);
+    g_ptr_array_add(change->tasks, task);
+}
+
+static void clear_tasks(Change *change)
+{
+    g_ptr_array_set_size(change->tasks, 0);
+    change->at = 0;
+}
+
+/* Answers and frees. */
 static void change_end(Change *change, const GError *error)
 {
     SvContainer *container = sv_sandbox_find(change->sandbox, change->id, NULL);
@@ -289,22 +366,70 @@ static void change_end(Change *change, const GError *error)
     sv_answer_later(change->done, error, change->user_data);
     g_free(change->id);
     g_free(change->alias);
-    g_ptr_array_unref(change->todo);
+    g_ptr_array_unref(change->tasks);
+    g_ptr_array_unref(change->removed);
+    g_ptr_array_unref(change->hidden);
+    g_ptr_array_unref(change->added);
+    g_clear_error(&change->error);
     g_free(change);
 }
 
-static void on_changed(SvSequence *seq, const GError *error, gpointer user_data)
+/* All of it, the last first; @error is the answer. */
+static void undo(Change *change, const GError *error)
 {
-    Change *change = user_data;
-
-    g_clear_pointer(&change->alias, g_free);
-    if (error) {
-        change_end(change, error);
-        return;
-    }
-    change->at++;
+    change->error = g_error_copy(error);
+    clear_tasks(change);
+    for (guint i = change->added->len; i > 0; i--)
+        add_task(change, TASK_REMOVE, change->added->pdata[i - 1]);
+    for (guint i = change->hidden->len; i > 0; i--)
+        add_task(change, TASK_SHOW, change->hidden->pdata[i - 1]);
     next(change);
 }
+
+static void on_task_done(SvSequence *seq, const GError *error, gpointer user_data)
+{
+    Change *change = user_data;
+    const Task *task = change->tasks->pdata[change->at++];
+    g_autofree char *alias = g_steal_pointer(&change->alias);
+
+    if (!error && task->kind == TASK_ADD)
+        g_ptr_array_add(change->added, g_steal_pointer(&alias));
+    else if (!error && task->kind == TASK_HIDE)
+        g_ptr_array_add(change->hidden, g_steal_pointer(&alias));
+    if (!error || change->error)
+        next(change);
+    else if (change->decided)
+        change_end(change, error);
+    else
+        undo(change, error);
+}
+
+/* All tasks are done. */
+static void tasks_end(Change *change)
+{
+    if (change->error || change->decided)
+        change_end(change, change->error);
+    else
+        sv_answer_later(change->done, NULL, change->user_data);
+}
+
+static void next(Change *change)
+{
+    const Task *task = change->at < change->tasks->len ? change->tasks->pdata[change->at] : NULL;
+    gboolean keeps_on = change->error != NULL;
+
+    if (!task) {
+        tasks_end(change);
+        return;
+    }
+    if (task->kind != TASK_ADD)
+        change->alias = g_strdup(task->what);
+    g_autofree char *label = g_strdup_printf("%s %s", kinds[task->kind].label, change->id);
+    sv_sequence_start(label, kinds[task->kind].steps,
+        keeps_on ? SV_SEQUENCE_CONTINUE : SV_SEQUENCE_UNDO, on_task_done, change);
+}
+
+/* ---- for update */
 
 /* By its name in the container or on the host. */
 static const SvDiskRecord *find_named(
@@ -327,36 +452,16 @@ static const SvDiskRecord *find_named(
     return NULL;
 }
 
-static void next(Change *change)
-{
-    g_autoptr(GError) error = NULL;
-    const char *what = change->at < change->todo->len ? change->todo->pdata[change->at] : NULL;
-    SvContainer *container = what ? find(change, &error) : NULL;
-    gboolean add = what && *what == '+', cut = what && *what == '!';
-    const SvDiskRecord *disk = NULL;
-
-    if (container && cut)
-        disk = sv_disk_records_find(container->record->disks, what + 1);
-    else if (container && !add)
-        disk = find_named(container, what + 1, &error);
-    if (!what || error) {
-        change_end(change, error);
-        return;
-    }
-    if (disk)
-        change->alias = g_strdup(disk->alias);
-    g_autofree char *label = g_strdup_printf("%s a device %s", add ? "add" : "remove", change->id);
-    sv_sequence_start(label, add ? add_steps : remove_steps,
-        cut ? SV_SEQUENCE_CONTINUE : SV_SEQUENCE_UNDO, on_changed, change);
-}
-
 static Change *change_new(SvContainer *container, SvDone done, gpointer user_data)
 {
     Change *change = g_new0(Change, 1);
 
     change->sandbox = container->sandbox;
     change->id = g_strdup(container->record->id);
-    change->todo = g_ptr_array_new_with_free_func(g_free);
+    change->tasks = g_ptr_array_new_with_free_func(task_free);
+    change->removed = g_ptr_array_new_with_free_func(g_free);
+    change->hidden = g_ptr_array_new_with_free_func(g_free);
+    change->added = g_ptr_array_new_with_free_func(g_free);
     change->done = done;
     change->user_data = user_data;
     container->changing_devices = TRUE;
@@ -365,6 +470,8 @@ static Change *change_new(SvContainer *container, SvDone done, gpointer user_dat
 
 void sv_container_undo_cut_devices(SvContainer *container)
 {
+    g_autoptr(GError) cut = g_error_new_literal(SV_CORE_ERROR, SV_ERR_CANCELLED, "cut off");
+
     /* without its rules the guest's cannot be made anew: the stop takes the disk */
     if (!container->spec)
         return;
@@ -374,14 +481,29 @@ void sv_container_undo_cut_devices(SvContainer *container)
         const SvDiskRecord *disk = container->record->disks->pdata[i];
 
         if (disk->adding)
-            g_ptr_array_add(change->todo, g_strconcat("!", disk->alias, NULL));
+            g_ptr_array_add(change->added, g_strdup(disk->alias));
     }
-    next(change);
+    undo(change, cut);
 }
 
-void sv_container_change_devices(SvContainer *container, char *const *add, gsize n_add,
-    char *const *remove, gsize n_remove, SvDone done, gpointer user_data)
+static gboolean list_removed(
+    const SvContainer *container, const SvDeviceList *list, GPtrArray *removed, GError **error)
 {
+    for (gsize i = 0; i < list->n_remove; i++) {
+        const SvDiskRecord *disk = find_named(container, list->remove[i], error);
+
+        if (!disk)
+            return FALSE;
+        if (!is_listed(removed, disk->alias))
+            g_ptr_array_add(removed, g_strdup(disk->alias));
+    }
+    return TRUE;
+}
+
+SvDeviceChange *sv_container_change_devices(
+    SvContainer *container, const SvDeviceList *list, SvDone done, gpointer user_data)
+{
+    g_autoptr(GPtrArray) removed = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) error = NULL;
 
     if (container->changing_devices)
@@ -391,14 +513,51 @@ void sv_container_change_devices(SvContainer *container, char *const *add, gsize
         g_set_error(&error, SV_CORE_ERROR, SV_ERR_NOT_FOUND,
             "devices of container \"%s\" cannot be changed: its config.json has gone",
             container->record->id);
-    if (error) {
+    if (error || !list_removed(container, list, removed, &error)) {
         sv_answer_later(done, error, user_data);
-        return;
+        return NULL;
     }
     Change *change = change_new(container, done, user_data);
-    for (gsize i = 0; i < n_remove; i++)
-        g_ptr_array_add(change->todo, g_strconcat("-", remove[i], NULL));
-    for (gsize i = 0; i < n_add; i++)
-        g_ptr_array_add(change->todo, g_strconcat("+", add[i], NULL));
+    g_ptr_array_unref(change->removed);
+    change->removed = g_steal_pointer(&removed);
+    for (guint i = 0; i < change->removed->len; i++)
+        add_task(change, TASK_HIDE, change->removed->pdata[i]);
+    for (gsize i = 0; i < list->n_add; i++)
+        add_task(change, TASK_ADD, list->add[i]);
     next(change);
+    return change;
+}
+
+void sv_device_change_keep(SvDeviceChange *change, SvDone done, gpointer user_data)
+{
+    SvContainer *container = sv_sandbox_find(change->sandbox, change->id, NULL);
+    g_autoptr(GError) error = NULL;
+
+    change->done = done;
+    change->user_data = user_data;
+    for (guint i = 0; container && i < change->added->len; i++) {
+        SvDiskRecord *disk =
+            sv_disk_records_find(container->record->disks, change->added->pdata[i]);
+
+        if (disk)
+            disk->adding = FALSE;
+    }
+    if (container && !sv_container_save(container, &error)) {
+        undo(change, error);
+        return;
+    }
+    sv_sandbox_touch(change->sandbox);
+    change->decided = TRUE;
+    clear_tasks(change);
+    for (guint i = 0; i < change->removed->len; i++)
+        add_task(change, TASK_REMOVE, change->removed->pdata[i]);
+    next(change);
+}
+
+void sv_device_change_undo(
+    SvDeviceChange *change, const GError *why, SvDone done, gpointer user_data)
+{
+    change->done = done;
+    change->user_data = user_data;
+    undo(change, why);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Update: new limits of a live container. The machine grows first, then the guest's cgroup is written; what
- * the guest refuses changes nothing. */
+/* Update: new devices and limits of a live container. Devices are added and the machine grows first, then the
+ * guest's cgroup is written, and at last devices go; what is refused on the way changes nothing. */
 #include "core/disks.h"
 #include "core/guestspec.h"
 #include "core/sandbox-priv.h"
@@ -11,18 +11,36 @@ typedef struct {
     SvSandbox *sandbox;
     char *id;
     JsonNode *resources;
+    SvDeviceChange *devices; /* nullable */
     gint64 old_cpu, old_memory, old_pod_cpu, old_pod_memory;
     SvDone done;
     gpointer user_data;
 } Update;
 
 /* Answers and frees. */
-static void update_end(Update *update, const GError *error)
+static void update_end(const GError *error, gpointer user_data)
 {
+    Update *update = user_data;
     update->done(error, update->user_data);
     json_node_unref(update->resources);
     g_free(update->id);
     g_free(update);
+}
+
+static void refuse(Update *update, const GError *error)
+{
+    if (update->devices)
+        sv_device_change_undo(update->devices, error, update_end, update);
+    else
+        update_end(error, update);
+}
+
+static void succeed(Update *update)
+{
+    if (update->devices)
+        sv_device_change_keep(update->devices, update_end, update);
+    else
+        update_end(NULL, update);
 }
 
 /* The machine keeps what it has got; the next to ask counts on the old limits. */
@@ -42,12 +60,15 @@ static void on_updated(const ProtobufCMessage *reply, const GError *error, gpoin
     Update *update = user_data;
     g_autoptr(GError) failure = NULL;
     SvContainer *container = sv_sandbox_find(update->sandbox, update->id, NULL);
-    if (error)
+    if (error) {
         take_back(update);
-    else if (container &&
+        refuse(update, error);
+        return;
+    }
+    if (container &&
         (!sv_container_save(container, &failure) || !sv_sandbox_save(update->sandbox, &failure)))
         g_warning("ignoring: %s", failure->message);
-    update_end(update, error);
+    succeed(update);
 }
 
 static void on_grown(const GError *ignored, gpointer user_data)
@@ -67,7 +88,7 @@ static void on_grown(const GError *ignored, gpointer user_data)
         g_warning("container %s: %s", update->id, (char *)warnings->pdata[i]);
     if (!text) {
         take_back(update);
-        update_end(update, error);
+        refuse(update, error);
         return;
     }
     Sandvirt__V1__UpdateRequest message = SANDVIRT__V1__UPDATE_REQUEST__INIT;
@@ -84,7 +105,7 @@ static void begin(Update *update)
     g_autoptr(GError) error = NULL;
     SvContainer *container = sv_container_find_for(sandbox, update->id, "update", &error);
     if (!container) {
-        update_end(update, error);
+        refuse(update, error);
         return;
     }
     update->old_cpu = container->record->demand_cpu;
@@ -98,9 +119,10 @@ static void begin(Update *update)
 static void on_devices_changed(const GError *error, gpointer user_data)
 {
     Update *update = user_data;
-    JsonObject *resources = json_node_get_object(update->resources);
-    if (error || json_object_get_size(resources) == 0)
-        update_end(update, error);
+    if (error)
+        update_end(error, update);
+    else if (json_object_get_size(json_node_get_object(update->resources)) == 0)
+        succeed(update);
     else
         begin(update);
 }
@@ -136,9 +158,12 @@ void sv_container_update(SvSandbox *sandbox, const Sandvirt__V1__UpdateContainer
     update->resources = resources;
     update->done = done;
     update->user_data = user_data;
-    if (request->n_device_add || request->n_device_remove)
-        sv_container_change_devices(container, request->device_add, request->n_device_add,
-            request->device_remove, request->n_device_remove, on_devices_changed, update);
+    SvDeviceList list = {.add = request->device_add,
+        .remove = request->device_remove,
+        .n_add = request->n_device_add,
+        .n_remove = request->n_device_remove};
+    if (list.n_add || list.n_remove)
+        update->devices = sv_container_change_devices(container, &list, on_devices_changed, update);
     else
         begin(update);
 }

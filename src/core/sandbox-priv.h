@@ -267,10 +267,21 @@ void sv_process_agent_frame(SvAgent *agent, const SvFrame *frame, gpointer user_
 /* ---- container-create.c */
 void sv_container_cancel_create(SvContainer *container, GError *error); /* takes error */
 /* ---- container-devices.c */
-/* Takes block devices (by their name in the container or on the host) from it and gives it others, one after
- * the other; the first failure is undone and ends it. See sv_disks_plan_device for the text of @add. */
-void sv_container_change_devices(SvContainer *container, char *const *add, gsize n_add,
-    char *const *remove, gsize n_remove, SvDone done, gpointer user_data);
+typedef struct {
+    char *const *add,
+        *const *remove; /* see sv_disks_plan_device; names in the container or on the host */
+    gsize n_add, n_remove;
+} SvDeviceList;
+typedef struct SvDeviceChange SvDeviceChange;
+/* Everything of it that can be refused. @done: with an error nothing of it is left, and the result (NULL when
+ * it was refused at once) is no more; without one keep or undo has to follow. */
+SvDeviceChange *sv_container_change_devices(
+    SvContainer *container, const SvDeviceList *list, SvDone done, gpointer user_data);
+/* Carries it out; frees @change. */
+void sv_device_change_keep(SvDeviceChange *change, SvDone done, gpointer user_data);
+/* As if it had never been; @done gets a copy of @why. Frees @change. */
+void sv_device_change_undo(
+    SvDeviceChange *change, const GError *why, SvDone done, gpointer user_data);
 /* Takes away what a former monitor was about to add. */
 void sv_container_undo_cut_devices(SvContainer *container);
 /* ---- rollback.c */

@@ -15,7 +15,7 @@
 typedef struct {
     gboolean fails, held;
     SvErr code;
-    guint count;
+    guint count, spared;
     GPtrArray *waiting; /* Held */
 } Plan;
 
@@ -516,7 +516,10 @@ static void on_request(SvConn *conn, const SvRequest *request, gpointer user_dat
     g_autoptr(GBytes) payload = g_bytes_new(request->payload, request->payload_len);
     check_request(request);
     plan->count++;
-    if (plan->held || plan_of(agent, ALL)->held) {
+    if (plan->spared) {
+        plan->spared--;
+        serve(agent, request->stream, request->method, payload);
+    } else if (plan->held || plan_of(agent, ALL)->held) {
         Held *held = g_new0(Held, 1);
         held->stream = request->stream;
         held->method = g_strdup(request->method);
@@ -643,6 +646,11 @@ void flow_agent_fail(FlowAgent *agent, const char *method, SvErr code)
     Plan *plan = plan_of(agent, method);
     plan->fails = code != SV_ERR_LAST;
     plan->code = code;
+}
+
+void flow_agent_spare(FlowAgent *agent, const char *method, guint n)
+{
+    plan_of(agent, method)->spared = n;
 }
 
 void flow_agent_hold(FlowAgent *agent, const char *method)

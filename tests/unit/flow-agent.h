@@ -57,6 +57,8 @@ void flow_agent_close(FlowAgent *agent, gboolean for_good);
 
 /* Every later call of @method fails with @code; SV_ERR_LAST takes it back. */
 void flow_agent_fail(FlowAgent *agent, const char *method, SvErr code);
+/* The next @n calls of @method go well, whatever it is told otherwise. */
+void flow_agent_spare(FlowAgent *agent, const char *method, guint n);
 /* Calls of @method (NULL: all, for another reason) stay without an answer; release carries them out. */
 void flow_agent_hold(FlowAgent *agent, const char *method);
 void flow_agent_release(FlowAgent *agent, const char *method);

@@ -516,18 +516,18 @@ static void test_kept(void)
 
 /* ---- devices of a running container */
 
-/* Without a @monitor: in this process. */
-static void update_by(
-    FlowMonitor *monitor, Disk *disk, const char *add, const char *remove, FlowAnswer *answer)
+/* Lists end with NULL. Without a @monitor: in this process. */
+static void update_by(FlowMonitor *monitor, Disk *disk, const char *const *add,
+    const char *const *remove, const char *resources, FlowAnswer *answer)
 {
     Sandvirt__V1__UpdateContainerRequest request = SANDVIRT__V1__UPDATE_CONTAINER_REQUEST__INIT;
     request.container_id = (char *)"a";
-    request.resources.data = (guint8 *)"{}";
-    request.resources.len = 2;
-    request.device_add = (char **)&add;
-    request.n_device_add = add ? 1 : 0;
-    request.device_remove = (char **)&remove;
-    request.n_device_remove = remove ? 1 : 0;
+    request.resources.data = (guint8 *)resources;
+    request.resources.len = strlen(resources);
+    request.device_add = (char **)add;
+    request.n_device_add = g_strv_length((char **)add);
+    request.device_remove = (char **)remove;
+    request.n_device_remove = g_strv_length((char **)remove);
     if (monitor)
         flow_monitor_call(monitor, "Update", &request.base, answer);
     else
@@ -536,7 +536,8 @@ static void update_by(
 
 static void update(Disk *disk, const char *add, const char *remove, FlowAnswer *answer)
 {
-    update_by(NULL, disk, add, remove, answer);
+    const char *const adds[] = {add, NULL}, *const removes[] = {remove, NULL};
+    update_by(NULL, disk, adds, removes, "{}", answer);
 }
 
 static void test_update(gconstpointer data)
@@ -586,10 +587,71 @@ static SvContainer *container_of(const Disk *disk)
     return sv_sandbox_find(disk->flow->sandbox, "a", NULL);
 }
 
-/* The monitor dies while it adds one: the next one takes it away again, and a second try does not meet it. */
+#define LIMITS "{\"pids\":{\"limit\":5}}"
+
+/* Of an update that is refused nothing stays, whichever part of it was refused. */
+static void test_update_refused(void)
+{
+    Disk disk;
+    if (!set_up(&disk, NULL))
+        return;
+    FlowContainer *container = flow_run(disk.flow, "a");
+    FlowAgent *agent = disk.flow->agent;
+    g_auto(FlowAnswer) answer = {0};
+    const char *const node[] = {disk.node, NULL}, *const none[] = {NULL};
+    const char *const second_bad[] = {disk.node, "/dev/null", NULL};
+    /* the second of two devices */
+    update_by(NULL, &disk, second_bad, none, LIMITS, &answer);
+    flow_assert_failed(&answer, SV_ERR_INVALID, "/dev/null");
+    flow_answer_clear(&answer);
+    g_assert_cmpuint(container_of(&disk)->record->disks->len, ==, 0);
+    assert_back(&disk, FALSE);
+    /* the limits, after the rules of the device */
+    flow_agent_fail(agent, "Update", SV_ERR_IO);
+    flow_agent_spare(agent, "Update", 1);
+    update_by(NULL, &disk, node, none, LIMITS, &answer);
+    flow_assert_failed(&answer, SV_ERR_IO, "Update");
+    flow_answer_clear(&answer);
+    g_assert_cmpuint(container_of(&disk)->record->disks->len, ==, 0);
+    assert_back(&disk, FALSE);
+    flow_agent_fail(agent, "Update", SV_ERR_LAST);
+    update_by(NULL, &disk, node, none, LIMITS, &answer);
+    flow_assert_ok(&answer);
+    flow_answer_clear(&answer);
+    g_autoptr(SvRecord) record = flow_record(disk.flow, "a");
+    g_assert_false(((SvDiskRecord *)record->disks->pdata[0])->adding);
+    /* a device that was to go */
+    guint nodes = flow_agent_count(agent, "AddNode");
+    flow_agent_fail(agent, "Update", SV_ERR_IO);
+    update_by(NULL, &disk, none, node, LIMITS, &answer);
+    flow_assert_failed(&answer, SV_ERR_IO, "Update");
+    flow_answer_clear(&answer);
+    flow_agent_fail(agent, "Update", SV_ERR_LAST);
+    g_assert_cmpuint(flow_agent_count(agent, "AddNode"), ==, nodes + 1);
+    g_assert_cmpuint(sv_fake_devices(disk.flow->hv)->len, ==, 1);
+    g_assert_false(is_free(&disk));
+    /* one that the container has mounted, and limits that would do */
+    guint updates = flow_agent_count(agent, "Update");
+    flow_agent_fail(agent, "RemoveNode", SV_ERR_BUSY);
+    update_by(NULL, &disk, none, node, LIMITS, &answer);
+    flow_assert_failed(&answer, SV_ERR_BUSY, "RemoveNode");
+    flow_answer_clear(&answer);
+    flow_agent_fail(agent, "RemoveNode", SV_ERR_LAST);
+    g_assert_cmpuint(flow_agent_count(agent, "Update"), ==, updates);
+    update_by(NULL, &disk, none, node, LIMITS, &answer);
+    flow_assert_ok(&answer);
+    assert_back(&disk, FALSE);
+    flow_delete(container, TRUE);
+    tear_down(&disk);
+}
+
+/* The monitor dies while it adds one, or before the limits of the same update are taken: the next one takes
+ * it away again, and a second try does not meet it. */
 static void test_update_cut(gconstpointer data)
 {
-    const char *method = data;
+    gboolean limits = g_str_equal(data, "limits");
+    const char *method = limits ? "Update" : data;
+    const char *const none[] = {NULL};
     Disk disk;
     g_auto(FlowAnswer) answer = {0};
     if (!set_up(&disk, NULL))
@@ -597,9 +659,11 @@ static void test_update_cut(gconstpointer data)
     flow_agent_listen(disk.flow->agent, disk.flow->paths->agent_socket);
     FlowMonitor *monitor = flow_monitor_new(disk.flow, FALSE, NULL);
     FlowContainer *container = flow_monitor_run(monitor, "a");
+    const char *const node[] = {disk.node, NULL};
     flow_agent_hold(disk.flow->agent, method);
-    update_by(monitor, &disk, disk.node, NULL, NULL);
-    FLOW_WAIT(flow_agent_count(disk.flow->agent, method) == 1);
+    flow_agent_spare(disk.flow->agent, method, limits ? 1 : 0);
+    update_by(monitor, &disk, node, none, limits ? LIMITS : "{}", NULL);
+    FLOW_WAIT(flow_agent_count(disk.flow->agent, method) == (limits ? 2 : 1));
     flow_monitor_kill(monitor);
     flow_agent_release(disk.flow->agent, method);
     g_autoptr(SvRecord) record = flow_record(disk.flow, "a");
@@ -658,6 +722,8 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/flow/disk/update/%s", names[i]);
         g_test_add_data_func(path, GUINT_TO_POINTER(i), test_update);
     }
+    g_test_add_func("/flow/disk/update/refused", test_update_refused);
+    g_test_add_data_func("/flow/disk/update/cut/limits", "limits", test_update_cut);
     g_test_add_data_func("/flow/disk/update/cut/wait", "WaitBlock", test_update_cut);
     g_test_add_data_func("/flow/disk/update/cut/access", "Update", test_update_cut);
     g_test_add_data_func("/flow/disk/update/cut/node", "AddNode", test_update_cut);
