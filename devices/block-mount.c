@@ -106,12 +106,18 @@ SvBlockMount *sv_block_mount_find(const char *path, char **why, GError **error)
 
 gboolean sv_block_mount_is_here(const char *path, GError **error)
 {
+    g_autofree char *there = g_strdup(path);
     struct statx sx;
     struct statfs fs;
+    while (statx(AT_FDCWD, there, AT_NO_AUTOMOUNT, STATX_TYPE | STATX_MNT_ID, &sx) < 0) {
+        char *slash = errno == ENOENT ? strrchr(there, '/') : NULL;
+        if (slash == NULL || slash == there)
+            return TRUE;
+        *slash = '\0';
+    }
     /* ours has one page: others are not looked for among the mounts */
-    if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE | STATX_MNT_ID, &sx) < 0 ||
-        (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0 || sx.stx_dev_major != 0 ||
-        statfs(path, &fs) < 0 || fs.f_type != TMPFS_MAGIC || fs.f_blocks != 1)
+    if ((sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0 || sx.stx_dev_major != 0 ||
+        statfs(there, &fs) < 0 || fs.f_type != TMPFS_MAGIC || fs.f_blocks != 1)
         return TRUE;
     g_autoptr(GPtrArray) mounts = sv_mount_list(0, NULL);
     const SvMountInfo *found = mounts != NULL ? find_id(mounts, sx.stx_mnt_id) : NULL;

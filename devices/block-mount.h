@@ -32,8 +32,8 @@ SvBlockMount *sv_block_mount_find(const char *path, char **why, GError **error);
 
 /* What stands in for a file system that has moved is named by this and the disk's alias. */
 #define SV_BLOCK_MARK "sandvirt:"
-/* FALSE + SV_ERR_BUSY when the folder @path is such a stand-in: its file system is in a machine, or its
- * container has not been deleted yet. Whatever else is wrong with it: TRUE. */
+/* FALSE + SV_ERR_BUSY when the folder @path is such a stand-in, or lay in what it stands for: the file system
+ * is in a machine, or its container has not been deleted yet. Whatever else is wrong with it: TRUE. */
 gboolean sv_block_mount_is_here(const char *path, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Writes everything back and unmounts it; an empty read-only tmpfs named @mark stands there then, for

@@ -8,6 +8,7 @@
 #include "core/device-rules.h"
 #include "core/guestspec.h"
 #include "devices/block-image.h"
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,23 +72,62 @@ static gboolean add(SvContainer *container, SvDiskRecord *disk, const char *what
 
 /* ---- file systems that are mounted on the host */
 
-/* The disk of the mount whose root @source is. NULL without @error: it stays on the host. */
-static SvDiskRecord *plan_mounted(SvContainer *container, SvDiskUse use, const char *source,
-    const char *path, const char *what, GError **error)
+static gboolean lies_in(const char *path, const char *folder)
+{
+    g_autofree char *real = path ? realpath(path, NULL) : NULL;
+    gsize len = strlen(folder);
+
+    return real && strncmp(real, folder, len) == 0 && (real[len] == '\0' || real[len] == '/');
+}
+
+/* What else of the container comes from there, beside its mount @own (-1: its rootfs): it would find an empty
+ * folder. (transfer full) */
+static char *find_other_use(const SvContainer *container, const char *target, int own)
+{
+    const GPtrArray *mounts = container->spec->mounts;
+
+    if (own >= 0 && lies_in(container->spec->root_path, target))
+        return g_strdup("the rootfs");
+    for (guint i = 0; i < mounts->len; i++) {
+        const SvSpecMount *mount = mounts->pdata[i];
+
+        if ((int)i != own && sv_spec_mount_is_bind(mount) && lies_in(mount->source, target))
+            return g_strdup_printf("mounts[%u]", i);
+    }
+    return NULL;
+}
+
+/* The mount whose root @source is; NULL without @error: it stays on the host. */
+static SvBlockMount *find_mounted(
+    SvContainer *container, const char *source, int own, const char *what, GError **error)
 {
     g_autofree char *why = NULL;
     g_autoptr(SvBlockMount) found = sv_block_mount_find(source, &why, error);
+    g_autofree char *other = found ? find_other_use(container, found->target, own) : NULL;
 
+    if (other)
+        why = g_strdup_printf("%s comes from it too", other);
     if (why)
         g_message("container %s: %s is shared through virtiofs, not as a disk: %s",
             container->record->id, what, why);
+    return other ? NULL : g_steal_pointer(&found);
+}
+
+/* The disk of the mount whose root @source is, for the mount @own (-1: the rootfs). NULL without @error: it
+ * stays on the host. */
+static SvDiskRecord *plan_mounted(SvContainer *container, const char *source, const char *path,
+    int own, const char *what, GError **error)
+{
+    g_autoptr(SvBlockMount) found = find_mounted(container, source, own, what, error);
+
     if (!found)
         return NULL;
     g_autoptr(SvBlockInfo) info =
         sv_block_probe(found->major, found->minor, found->device, what, error);
     if (!info)
         return NULL;
-    SvDiskRecord *disk = disk_new(use, info, path);
+    SvDiskRecord *disk = disk_new(own < 0 ? SV_DISK_ROOTFS : SV_DISK_VOLUME, info, path);
+    disk->mount_index = own;
     disk->read_only |= sv_block_mount_is_read_only(found);
     disk->fstype = g_strdup(found->fstype);
     disk->host_target = g_strdup(found->target);
@@ -111,8 +151,8 @@ static gboolean plan_rootfs(SvContainer *container, GError **error)
         return FALSE;
     if (!container->sandbox->config->block_rootfs)
         return TRUE;
-    SvDiskRecord *disk = plan_mounted(
-        container, SV_DISK_ROOTFS, container->spec->root_path, "/", "the rootfs", &local);
+    SvDiskRecord *disk =
+        plan_mounted(container, container->spec->root_path, "/", -1, "the rootfs", &local);
     if (!disk) {
         /* a rootfs that is not there is told of when it is shared */
         if (local)
@@ -143,15 +183,11 @@ static gboolean is_asked_for(const SvContainer *container, const char *source)
 static gboolean plan_folder(
     SvContainer *container, const SvSpecMount *mount, guint i, const char *what, GError **error)
 {
-    if (!sv_block_mount_is_here(mount->source, error)) {
-        g_prefix_error(error, "%s: ", what);
-        return FALSE;
-    }
     if (!is_asked_for(container, mount->source))
         return TRUE;
     g_autoptr(GError) local = NULL;
     SvDiskRecord *disk =
-        plan_mounted(container, SV_DISK_VOLUME, mount->source, mount->destination, what, &local);
+        plan_mounted(container, mount->source, mount->destination, (int)i, what, &local);
     if (local) {
         g_propagate_error(error, g_steal_pointer(&local));
         return FALSE;
@@ -159,7 +195,6 @@ static gboolean plan_folder(
     if (!disk)
         return TRUE;
     disk->read_only |= sv_spec_mount_is_read_only(mount);
-    disk->mount_index = (int)i;
     disk->guest_target = g_strdup_printf("vol%u", i);
     set_guest_options(disk);
     return add(container, disk, what, error);
@@ -251,6 +286,10 @@ static gboolean plan_mount(SvContainer *container, guint i, GError **error)
     if (!sv_spec_mount_is_bind(mount))
         return !sv_block_fstype_is_known(mount->type) ||
             plan_typed(container, mount, i, what, error);
+    if (mount->source && !sv_block_mount_is_here(mount->source, error)) {
+        g_prefix_error(error, "%s: ", what);
+        return FALSE;
+    }
     if (!mount->source || stat(mount->source, &st) < 0)
         return TRUE; /* told of when it is shared */
     if (S_ISBLK(st.st_mode))

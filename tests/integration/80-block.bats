@@ -8,6 +8,7 @@ load block
 setup_file() {
     export BATS_TEST_TIMEOUT=300
     suite_begin
+    write_conf storage.block_volumes=true
     pod_up
 }
 teardown_file() { suite_end; }
@@ -175,7 +176,7 @@ teardown_file() { suite_end; }
     disk d ext4
     mkdir -p "$T/d/sub/rootfs" "$T/mnt" "$T/other"
     mount "$DEV" "$T/mnt"
-    for kind in folder bind twice below; do
+    for kind in folder bind twice below needed; do
         rm -rf --one-file-system "$T/b"
         mkdir -p "$T/b/rootfs"
         case $kind in
@@ -193,8 +194,11 @@ teardown_file() { suite_end; }
             mount "$DEV" "$T/b/rootfs"
             mount -t tmpfs none "$T/b/rootfs/tmp"
             ;;
+        needed) mount "$DEV" "$T/b/rootfs" ;;
         esac
         bundle_config "$T/b" sleep 1000
+        # which would be away with it
+        [ $kind != needed ] || bound "$T/b/rootfs/sub" /tmp
         new_id "$kind"
         quiet rt run --detach --bundle "$T/b" "$ID"
         assert_eq "$(disk_count)" 0 "disks for $kind"
@@ -269,6 +273,59 @@ teardown_file() { suite_end; }
     done
     assert_has "$(dumpe2fs -h "$T/cutext4.img" 2>/dev/null)" needs_recovery
     assert_has "$(xfs_repair -n "$T/cutxfs.img" 2>&1)" log
+}
+
+# ---------------------------------------------------------------- volumes
+
+@test "volumes on disks of their own, when the configuration wants all of them" {
+    local ext xfs held
+    disk e ext4
+    ext=$DEV
+    disk x xfs
+    xfs=$DEV
+    disk h ext4 16M
+    mkdir "$T/e" "$T/x" "$T/h"
+    mount -o noatime "$ext" "$T/e"
+    mount "$xfs" "$T/x"
+    mount "$DEV" "$T/h"
+    mkdir "$T/h/folder"
+    echo kept | tee "$T/x/file" >"$T/h/folder/file"
+    fresh sh -c 'echo from guest >/e/made; cat /x/file /h/file; touch /x/new 2>/dev/null || echo refused
+        grep -E " /(e|x|h) " /proc/mounts | cut -d" " -f2-4; exec sleep 1000'
+    bound "$T/e" /e noexec
+    bound "$T/x" /x ro
+    # no mount of its own, though it lies on one
+    bound "$T/h/folder" /h
+    new_id volumes
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    wait_for 10 grep -q '/h ' "$T/out.log"
+    assert_eq "$(head -n 3 "$T/out.log")" $'kept\nkept\nrefused'
+    assert_has "$(grep '^/e ext4 rw' "$T/out.log")" noatime
+    assert_has "$(grep '^/e ext4 rw' "$T/out.log")" noexec
+    grep -q '^/x xfs ro' "$T/out.log"
+    grep -q '^/h virtiofs' "$T/out.log"
+    assert_eq "$(disk_count)" 2
+    assert_eq "$(fstype_at "$T/e") $(fstype_at "$T/x") $(fstype_at "$T/h")" 'tmpfs tmpfs ext4'
+    rt kill "$ID" KILL
+    wait_state "$ID" stopped
+    is_free "$ext"
+    is_free "$xfs"
+    rt delete "$ID"
+    assert_eq "$(cat "$T/e/made") $(cat "$T/x/file")" 'from guest kept'
+    # one that a process of the host has open is shared
+    exec {held}<"$T/e/made"
+    fresh cat /e/made
+    bound "$T/e" /e
+    new_id shared
+    run rt run --bundle "$T/b" "$ID"
+    exec {held}<&-
+    assert_eq "$output" 'from guest'
+    assert_eq "$(fstype_at "$T/e")" ext4
+    rt delete --force "$ID"
+    down "$ext" "$T/e"
+    fsck.ext4 -n "$ext"
+    down "$xfs" "$T/x"
+    xfs_repair -n "$xfs"
 }
 
 # ---------------------------------------------------------------- devices

@@ -321,6 +321,16 @@ assert_driver() {
     fresh
     typed ext4 "$dir/link.img" x-sandvirt.format=raw
     refused "\"$dir/link.img\"" 'symbolic link'
+    mkdir "$dir/real"
+    mv "$dir/d.img" "$dir/real/"
+    ln -s real "$dir/folder"
+    fresh
+    typed ext4 "$dir/folder/d.img" x-sandvirt.format=raw
+    refused "\"$dir/folder/d.img\"" 'symbolic link'
+    fresh
+    typed ext4 "$dir/../pictures/../../../$T/d.img" x-sandvirt.format=raw
+    refused 'cannot be opened'
+    mv "$dir/real/d.img" "$dir/"
     qemu-img create -q -f qcow2 -F raw -b /etc/shadow "$dir/backed.qcow2" 64M
     fresh
     typed ext4 "$dir/backed.qcow2" x-sandvirt.format=qcow2
@@ -434,6 +444,27 @@ not_there() { ! rt state "$ID" >/dev/null 2>&1; }
     down "$DEV" "$T/b/rootfs"
     fsck.ext4 -n "$DEV"
     rt delete "$ID"
+}
+
+@test "a disk that the host has no room for fails for its container, not for the machine" {
+    fresh
+    mkdir "$T/small"
+    mount -t tmpfs -o size=4m none "$T/small"
+    image d raw 64M
+    mv "$T/d.img" "$T/small/"
+    ln -s small/d.img "$T/d.img"
+    attach d
+    device /dev/data rwm
+    new_id full
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    run rt exec "$ID" dd if=/dev/zero of=/dev/data bs=1M count=32 conv=fsync
+    [ "$status" != 0 ] || fail "written: $output"
+    assert_eq "$($VIRSH domstate "$(domain_of "$POD")")" running 'the machine'
+    rt exec "$POD" true
+    rt delete --force "$ID"
+    assert_eq "$(disk_count)" 0
+    is_free "$DEV"
+    losetup -d "$DEV"
 }
 
 @test "QEMU dies between plug and create" {

@@ -81,6 +81,48 @@ running() {
     assert_refused /bin/sh/x
     is_free "$DEV"
     assert_eq "$(disk_count)" 1
+    # nor does what comes after them, or before: the second device, limits that the kernel refuses
+    run rt update --device-add "$DEV:/dev/more" --device-add /dev/null "$ID"
+    assert_refused '"/dev/null"'
+    run rt update --device-add "$DEV:/dev/more" --pids-limit 55 --cpu-quota 5 "$ID"
+    assert_refused cpu.max
+    is_free "$DEV"
+    run rt update --device-remove /dev/data --pids-limit 55 --cpu-quota 5 "$ID"
+    assert_refused cpu.max
+    run rt exec "$ID" sh -c 'ls /dev/more; head -c 1 /dev/data | wc -c'
+    assert_eq "${lines[-1]}" 1 '/dev/data'
+    assert_has "${lines[0]}" 'No such file'
+    assert_eq "$(disk_count)" 1
+    # all of it: the new one takes the place of the old
+    echo second | dd of="$DEV" conv=notrunc status=none
+    rt update --device-remove /dev/data --device-add "$DEV:/dev/data" --pids-limit 55 "$ID"
+    run rt exec "$ID" head -c 6 /dev/data
+    assert_eq "$output" second
+    is_free "$first"
+    assert_eq "$(disk_count)" 1
+}
+
+@test "a device that the container has mounted is not taken, nor is anything else of that update done" {
+    disk d ext4
+    mkm "$T/b" sleep 1000
+    jqe "$T/b" '.process.capabilities[] += ["CAP_SYS_ADMIN"]'
+    new_id mounts
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    rt update --device-add "$DEV:/dev/data" "$ID"
+    rt exec --cap CAP_SYS_ADMIN "$ID" mount -t ext4 /dev/data /home
+    local first=$DEV
+    disk e raw 16M
+    run rt update --device-add "$DEV:/dev/more" --device-remove /dev/data --pids-limit 55 "$ID"
+    assert_refused 'mounted it'
+    is_free "$DEV"
+    run rt exec "$ID" sh -c 'ls -d /home/lost+found /dev/data /dev/more'
+    assert_has "$output" /home/lost+found
+    assert_has "$output" /dev/data
+    assert_has "$output" 'No such file'
+    rt exec --cap CAP_SYS_ADMIN "$ID" umount /home
+    rt update --device-add "$DEV:/dev/more" --device-remove /dev/data "$ID"
+    is_free "$first"
+    fsck.ext4 -n "$first"
 }
 
 @test "a device added by one monitor is taken by the next" {

@@ -436,6 +436,13 @@ static void test_move(void)
     g_assert_false(sv_block_mount_is_here(loop.mnt, &error));
     g_assert_true(sv_error_is(error, SV_ERR_BUSY));
     g_clear_error(&error);
+    /* what lies in it is away with it */
+    g_assert_false(sv_block_mount_is_here(file, &error));
+    g_assert_true(sv_error_is(error, SV_ERR_BUSY));
+    g_clear_error(&error);
+    g_autofree char *deep = g_build_filename(loop.mnt, "a", "b", NULL);
+    g_assert_false(sv_block_mount_is_here(deep, NULL));
+    g_assert_true(sv_block_mount_is_here("/nowhere/at/all", NULL));
     g_assert_true(sv_block_mount_restore(found, loop.node, SV_BLOCK_MARK "x", FALSE, &error));
     g_assert_true(sv_block_mount_take(found, "mark", &error));
     /* another mark is not ours */

@@ -183,6 +183,27 @@ static void test_life(gconstpointer data)
     tear_down(&disk);
 }
 
+/* A volume that lies in the rootfs on the host would not be there any more. */
+static void test_needed(void)
+{
+    Disk disk;
+    if (!set_up(&disk, NULL))
+        return;
+    mount_rootfs(&disk);
+    g_autofree char *folder = g_build_filename(disk.rootfs, "lost+found", NULL);
+    g_autofree char *more = g_strdup_printf(
+        "\"mounts\":[{\"destination\":\"/v\",\"type\":\"bind\",\"source\":\"%s\"}]", folder);
+    FlowContainer *container = flow_register(disk.flow, "a", more);
+    flow_create_begin(container);
+    flow_attach(container);
+    flow_assert_ok(&container->created);
+    g_assert_cmpuint(sv_fake_devices(disk.flow->hv)->len, ==, 0);
+    g_assert_cmpstr(fstype_at(disk.rootfs), ==, "ext4");
+    flow_delete(container, TRUE);
+    assert_back(&disk, TRUE);
+    tear_down(&disk);
+}
+
 /* The engine takes the tmpfs away before it deletes. */
 static void test_unmounted(void)
 {
@@ -694,6 +715,7 @@ int main(int argc, char **argv)
     }
     g_test_add_data_func("/flow/disk/life/rootfs", GINT_TO_POINTER(TRUE), test_life);
     g_test_add_data_func("/flow/disk/life/device", GINT_TO_POINTER(FALSE), test_life);
+    g_test_add_func("/flow/disk/needed", test_needed);
     g_test_add_func("/flow/disk/unmounted", test_unmounted);
     g_test_add_func("/flow/disk/copied", test_copied);
     for (guint i = 0; i < 2 * G_N_ELEMENTS(failures); i++) {
