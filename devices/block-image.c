@@ -92,7 +92,7 @@ static gboolean look_inside(int fd, const char *format, SvBlockImage *image, GEr
         g_set_error_literal(error, SV_DEVICES_ERROR, SV_ERR_INVALID, "is no regular file");
         return FALSE;
     }
-    g_autofree char *loop = sv_block_find_loop(&st);
+    g_autofree char *loop = sv_block_find_loop(&st, NULL);
     if (loop != NULL) {
         g_set_error(error, SV_DEVICES_ERROR, SV_ERR_BUSY, "is in use as block device \"%s\"", loop);
         return FALSE;

@@ -182,7 +182,7 @@ int sv_block_open_exclusive(const SvBlockInfo *info, GError **error)
             error, SV_DEVICES_ERROR, SV_ERR_INVALID, "\"%s\" is another device by now", info->node);
         return -1;
     }
-    g_autofree char *loop = sv_block_find_loop(&st);
+    g_autofree char *loop = sv_block_find_loop(NULL, info);
     if (loop != NULL) {
         g_set_error(error, SV_DEVICES_ERROR, SV_ERR_BUSY,
             "block device \"%s\" is part of block device \"%s\"", info->node, loop);

@@ -43,9 +43,9 @@ int sv_block_open_exclusive(const SvBlockInfo *info, GError **error) G_GNUC_WARN
 /* Who uses it: "mounted at \"/mnt\"", "in use as swap", ... NULL: nobody that can be found; the kernel
  * may know of one. (transfer full) */
 char *sv_block_find_user(const SvBlockInfo *info);
-/* "/dev/loop3" when that loop device stands on the file or block device @st: the kernel lets it, whoever
- * has that exclusively. NULL: none does. (transfer full) */
-char *sv_block_find_loop(const struct stat *st);
+/* "/dev/loop3" when that loop device stands on the block device @info (its disk, a partition of it), or with
+ * NULL on the file @st: the kernel lets it, whoever has that exclusively. NULL: none does. (transfer full) */
+char *sv_block_find_loop(const struct stat *st, const SvBlockInfo *info);
 
 guint64 sv_block_seq(guint major, guint minor);
 gboolean sv_block_is_writable(guint major, guint minor); /* for the host */

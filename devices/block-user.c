@@ -94,8 +94,15 @@ static char *find_holder(const SvBlockInfo *info)
     return text;
 }
 
+/* The same, or one a part of the other. */
+static gboolean overlaps(const SvBlockInfo *info, dev_t device)
+{
+    return is_on(info, major(device), minor(device)) ||
+        device == makedev(info->whole_major, info->whole_minor);
+}
+
 /* By the path that the kernel shows: opening a loop device would keep it from being taken down. */
-static gboolean is_backing_file(const char *loop, const struct stat *st)
+static gboolean is_backing_file(const char *loop, const struct stat *st, const SvBlockInfo *info)
 {
     g_autofree char *file = g_build_filename("/sys/block", loop, "loop", "backing_file", NULL);
     g_autofree char *path = NULL;
@@ -105,18 +112,18 @@ static gboolean is_backing_file(const char *loop, const struct stat *st)
     g_strchomp(path);
     if (stat(path, &backing) < 0)
         return FALSE;
-    if (S_ISBLK(st->st_mode))
-        return S_ISBLK(backing.st_mode) && backing.st_rdev == st->st_rdev;
+    if (info != NULL)
+        return S_ISBLK(backing.st_mode) && overlaps(info, backing.st_rdev);
     return backing.st_dev == st->st_dev && backing.st_ino == st->st_ino;
 }
 
-char *sv_block_find_loop(const struct stat *st)
+char *sv_block_find_loop(const struct stat *st, const SvBlockInfo *info)
 {
     GDir *dir = g_dir_open("/sys/block", 0, NULL);
     char *found = NULL;
     const char *name;
     while (dir != NULL && found == NULL && (name = g_dir_read_name(dir)) != NULL)
-        if (g_str_has_prefix(name, "loop") && is_backing_file(name, st))
+        if (g_str_has_prefix(name, "loop") && is_backing_file(name, st, info))
             found = g_strconcat("/dev/", name, NULL);
     if (dir != NULL)
         g_dir_close(dir);
@@ -132,5 +139,8 @@ char *sv_block_find_user(const SvBlockInfo *info)
         text = g_strdup("in use as swap");
     if (text == NULL)
         text = find_mount_elsewhere(info);
+    g_autofree char *loop = text == NULL ? sv_block_find_loop(NULL, info) : NULL;
+    if (loop != NULL)
+        text = g_strdup_printf("part of block device \"%s\"", loop);
     return text;
 }

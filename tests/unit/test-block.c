@@ -372,7 +372,7 @@ static void test_probe(void)
     struct stat file;
     g_autofree char *second = NULL;
     g_assert_cmpint(stat(loop.file, &file), ==, 0);
-    g_autofree char *on_file = sv_block_find_loop(&file);
+    g_autofree char *on_file = sv_block_find_loop(&file, NULL);
     g_assert_cmpstr(on_file, ==, loop.node);
     g_auto(SvFd) second_fd = loop_device_attach(loop.node, &second);
     g_assert_cmpint(second_fd, >=, 0);
