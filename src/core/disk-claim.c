@@ -264,7 +264,12 @@ gboolean sv_disk_claim(SvContainer *container, SvDiskRecord *disk, GError **erro
     /* what is mounted here is looked at when the mount is away */
     if (disk->host_target)
         return TRUE;
-    return others > 0 ? check_host(disk, error) : sv_disk_hold(container->sandbox, disk, error);
+    if (!others)
+        return sv_disk_hold(container->sandbox, disk, error);
+    if (!check_host(disk, error))
+        return FALSE;
+    sv_disks_watch_claims(container->sandbox);
+    return TRUE;
 }
 
 void sv_disk_unclaim(SvSandbox *sandbox, SvDiskRecord *disk)

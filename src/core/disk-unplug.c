@@ -292,6 +292,7 @@ void sv_disks_unplug(SvContainer *container, const char *alias, SvDone done, gpo
 
 void sv_disks_free(SvSandbox *sandbox)
 {
+    sv_disks_unwatch_claims(sandbox);
     for (guint i = 0; i < sandbox->unplugs->len; i++)
         unplug_free(sandbox->unplugs->pdata[i]);
     g_ptr_array_unref(sandbox->unplugs);
@@ -313,4 +314,5 @@ void sv_disks_hold_again(SvSandbox *sandbox)
             g_log(G_LOG_DOMAIN, disk->exclusive ? G_LOG_LEVEL_WARNING : G_LOG_LEVEL_INFO,
                 "sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
     }
+    sv_disks_watch_claims(sandbox);
 }

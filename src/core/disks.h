@@ -88,6 +88,11 @@ void sv_disks_free(SvSandbox *sandbox); /* holds and unplugs under way; no callb
 /* After a recovery: what is in the machine is held again. */
 void sv_disks_hold_again(SvSandbox *sandbox);
 
+/* ---- disk-watch.c */
+/* Disks that another machine has too, and whose hold is another monitor's: taken when that one lets go. */
+void sv_disks_watch_claims(SvSandbox *sandbox);
+void sv_disks_unwatch_claims(SvSandbox *sandbox);
+
 /* ---- disks.c */
 gboolean sv_disks_any_plugged(const SvContainer *container);
 SvDiskRecord *sv_disks_rootfs(const SvContainer *container); /* nullable */

@@ -129,6 +129,8 @@ struct SvSandbox {
     gboolean word_wanted; /* the agent of a former monitor's machine has not spoken yet */
     SvWaiter recovered;
     GHashTable *disk_holds; /* alias -> descriptor: disks that nobody on the host may take */
+    int claims_fd; /* valid while there is a source: see sv_disks_watch_claims */
+    guint claims_source;
     GPtrArray *unplugs; /* SvUnplug under way */
     GHashTable *detaching; /* set of aliases for which libvirt's answer is out */
 };

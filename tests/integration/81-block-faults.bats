@@ -171,6 +171,11 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
     device /dev/data rwm
     refused "\"$whole\"" "mounted at \"$T/mnt\""
     down "$whole" "$T/mnt"
+    # a loop device on one, which no exclusive open of the other would meet
+    local loop
+    loop=$(losetup -f --show "${whole}p1")
+    refused "\"$whole\"" "part of block device \"$loop\""
+    losetup -d "$loop"
     # a container has the first partition: not the whole, but the second
     fresh
     MAJ=$((0x$(stat -c %t "${whole}p1"))) MIN=$((0x$(stat -c %T "${whole}p1")))
@@ -231,7 +236,7 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
 }
 
 @test "one device for several: when it is only read, or when the configuration says so; cache and I/O modes" {
-    local access name pictures="storage.image_folders=$WORK/pictures"
+    local access name other pictures="storage.image_folders=$WORK/pictures"
     disk d raw 16M
     for access in rm rwm; do
         if [ $access = rwm ]; then
@@ -258,7 +263,10 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
         fresh
         by_itself
         device /dev/data $access
-        run says "blockdev --getro /dev/data; echo $access | dd of=/dev/data conv=notrunc,fsync 2>/dev/null"
+        new_id "other-$access"
+        other=$ID
+        quiet rt run --detach --bundle "$T/b" "$ID"
+        run rt exec "$ID" sh -c "blockdev --getro /dev/data; echo $access | dd of=/dev/data conv=notrunc,fsync 2>/dev/null"
         assert_eq "${lines[0]}" "$([ $access = rm ] && echo 1 || echo 0)"
         # the second one keeps it when the first has gone
         rt delete --force "one-$access-$N"
@@ -266,13 +274,18 @@ fd = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print("held", flush=True); t
         run rt exec "two-$access-$N" head -c 1 /dev/data
         assert_status 0
         rt delete --force "two-$access-$N"
-        is_free "$DEV"
         assert_eq "$(disk_count)" 0
+        # and so does the other pod
+        wait_for 10 holds "$(monitor_pid "$other")" "$DEV"
+        run ! is_free "$DEV"
+        rt delete --force "$other"
+        is_free "$DEV"
     done
     rt delete --force "$POD"
     assert_eq "$(head -c 3 "$DEV")" rwm 'what the last one wrote'
     write_conf "$pictures" timeouts.device_ms=5000
 }
+holds() { [ -n "$(find "/proc/$1/fd" -lname "$2")" ]; } # PID DEVICE: has it open
 # assert_driver "CACHE IO [DISCARD]": of the pod's only disk.
 assert_driver() {
     local xml name found=''
