@@ -228,8 +228,7 @@ const SvConfig *sv_config_load(const char *path, GError **error)
     Shared *shared = new_default();
     SvConfig *config = &shared->config;
     gboolean there = path != NULL || access(file, F_OK) == 0;
-    if (there)
-        config->path = g_strdup(file);
+    config->path = g_strdup(path);
     if ((there && !load_file(config, file, error)) || !load_drop_ins(config, file, error) ||
         !finish(config, file, error)) {
         g_prefix_error(error, "configuration: ");

@@ -60,7 +60,7 @@ typedef struct {
     guint console_kib; /* cap hint */
     gboolean console_shell; /* false */
 
-    char *path; /* file it was loaded from; nullable */
+    char *path; /* file that was asked for; NULL: the usual one, there or not */
 } SvConfig;
 
 #define SV_CONFIG_FILE "sandvirt/sandvirt.conf" /* below SV_SYSCONFDIR */

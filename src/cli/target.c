@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/names.h"
 #include "cli/siblings.h"
+#include <unistd.h>
 
 /* A monitor that starts may have to find everything again: libvirt, machine, agent. */
 #define ENSURE_MS 60000
@@ -60,10 +61,15 @@ gboolean sv_target_locate(
     target->config = sv_config_ref(config);
     if (cli->config_path)
         return TRUE;
-    /* A sandbox made with --config is found again without it. */
+    /* A sandbox made with --config is found again without it, and when that file has gone. */
     record = sv_sandbox_record_load(target->paths, NULL);
     if (!record || !record->config_path)
         return TRUE;
+    if (access(record->config_path, F_OK) != 0) {
+        g_warning("the configuration that this pod was made with has gone: %s; ignoring",
+            record->config_path);
+        return TRUE;
+    }
     sv_config_unref(target->config);
     target->config = sv_config_load(record->config_path, error);
     if (!target->config)

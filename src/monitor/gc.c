@@ -80,7 +80,7 @@ static void take_over(Gc *gc, const SvPaths *paths)
     g_autoptr(SvSandboxRecord) record = sv_sandbox_record_load(paths, NULL);
     const char *path = gc->config_path;
     const SvConfig *config;
-    if (path || !record || !record->config_path) {
+    if (path || !record || !record->config_path || access(record->config_path, F_OK) != 0) {
         settle(gc, paths, path);
         return;
     }

@@ -222,6 +222,25 @@ works_again() {
     assert_refused /no/such/file
 }
 
+@test "a configuration that has gone keeps nobody from the pods that were made with it" {
+    take_snap
+    mkb "$T/b" sleep 1000
+    new_id c
+    local plain=("$SANDVIRT" --root "$T/root")
+    printf '[hypervisor]\naccel = tcg\n' >"$T/gone.conf"
+    run -0 "${plain[@]}" --config "$T/gone.conf" run --detach --bundle "$T/b" "$ID" </dev/null >/dev/null 2>&1
+    run -0 "${plain[@]}" exec "$ID" echo with
+    assert_eq "$output" with
+    rm "$T/gone.conf"
+    run --separate-stderr "${plain[@]}" exec "$ID" echo without
+    assert_status 0
+    assert_eq "$output" without
+    assert_has "$stderr" "$T/gone.conf"
+    run -0 "${plain[@]}" delete --force "$ID"
+    assert_eq "$("${plain[@]}" list -q)" ''
+    assert_same_snap
+}
+
 @test "a hook that fails, or that takes too long, fails the create" {
     mkb "$T/b" true
     jqe "$T/b" '.hooks.createRuntime = [{path: "/bin/sh", args: ["sh", "-c", "echo hook says no >&2; exit 3"]}]'

@@ -67,6 +67,16 @@ static void test_defaults(Fixture *fixture, gconstpointer unused)
     sv_config_unref(NULL);
 }
 
+/* The usual file may come and go: nobody is to insist on it. */
+static void test_usual_file(Fixture *fixture, gconstpointer unused)
+{
+    g_autoptr(GError) error = NULL;
+    const SvConfig *config = sv_config_load(NULL, &error);
+    g_assert_no_error(error);
+    g_assert_null(config->path);
+    sv_config_unref(config);
+}
+
 static void test_values(Fixture *fixture, gconstpointer unused)
 {
     g_autoptr(GError) error = NULL;
@@ -275,6 +285,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 #define ADD(name, func) g_test_add("/conf/" name, Fixture, NULL, setup, func, teardown)
     ADD("defaults", test_defaults);
+    ADD("usual-file", test_usual_file);
     ADD("values", test_values);
     ADD("drop-ins", test_drop_ins);
     ADD("bad", test_bad);
