@@ -136,9 +136,10 @@ gboolean sv_file_mkdirs(const char *path, mode_t mode, GError **error)
             p++;
         saved = *p;
         *p = '\0';
-        if (mkdir(copy, mode) < 0 && errno != EEXIST &&
-            !(errno == EROFS && stat(copy, &st) == 0 && S_ISDIR(st.st_mode))) {
-            sv_error_set_errno(error, SV_BASE_ERROR, errno, "create folder %s", copy);
+        int code = mkdir(copy, mode) < 0 ? errno : 0;
+        if (code && code != EEXIST &&
+            !(code == EROFS && stat(copy, &st) == 0 && S_ISDIR(st.st_mode))) {
+            sv_error_set_errno(error, SV_BASE_ERROR, code, "create folder %s", copy);
             return FALSE;
         }
         *p = saved;

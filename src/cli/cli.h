@@ -12,7 +12,6 @@ typedef struct {
     const char *root, *log, *log_format, *config_path;
     gboolean debug, systemd_cgroup, version;
     const char *ignored;
-    gboolean ignored_flag;
     const SvConfig *config; /* owned; loaded at first use by sv_cli_config */
     char *config_file; /* owned: config_path, absolute */
 } SvCli;

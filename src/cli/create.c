@@ -46,6 +46,26 @@ static gboolean check_rootfs(const SvSpec *spec, GError **error)
     return FALSE;
 }
 
+/* Of a hook that runs before the mounts it may be the task to make a source. */
+static gboolean check_sources(const SvSpec *spec, GError **error)
+{
+    struct stat st;
+
+    if (spec->hooks[SV_HOOK_PRESTART]->len > 0 || spec->hooks[SV_HOOK_CREATE_RUNTIME]->len > 0)
+        return TRUE;
+    for (guint i = 0; i < spec->mounts->len; i++) {
+        const SvSpecMount *mount = spec->mounts->pdata[i];
+
+        if (!sv_spec_mount_is_bind(mount) || !g_path_is_absolute(mount->source) ||
+            stat(mount->source, &st) == 0 || errno != ENOENT)
+            continue;
+        sv_error_set_errno(error, SV_CLI_ERROR, ENOENT, "mounts[%u]: source \"%s\" of \"%s\"", i,
+            mount->source, mount->destination);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean check_console(
     const SvSpec *spec, const char *socket, gboolean foreground, GError **error)
 {
@@ -250,6 +270,7 @@ gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, g
     bundle = find_bundle(options->bundle, error);
     created->spec = bundle ? sv_spec_load(bundle, error) : NULL;
     if (!created->spec || !check_rootfs(created->spec, error) ||
+        !check_sources(created->spec, error) ||
         !check_console(created->spec, console, foreground, error) ||
         !check_fields(created->spec, error) || !sv_cli_check_pid_file(options->pid_file, error) ||
         !sv_preserve_fds_check(options->preserve_fds, &args.preserve_fds, error))

@@ -117,6 +117,10 @@ static int run(SvCli *cli, char **argv, GError **error)
 
     if (!args || !start_log(cli, error))
         return -1;
+    if (cli->config_path && !*cli->config_path) {
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID, "option --config needs a value");
+        return -1;
+    }
     if (cli->config_path)
         cli->config_path = cli->config_file = g_canonicalize_filename(cli->config_path, NULL);
     if (cli->version)

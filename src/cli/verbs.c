@@ -20,6 +20,6 @@ const SvOption sv_global_options[] = {
     {"version", 'v', SV_OPT_FLAG, FIELD(version), NULL, "print the version"},
     {"criu", 0, SV_OPT_STRING, FIELD(ignored), "PATH", NULL},
     {"cgroup-manager", 0, SV_OPT_STRING, FIELD(ignored), "NAME", NULL},
-    {"rootless", 0, SV_OPT_FLAG, FIELD(ignored_flag), NULL, NULL},
+    {"rootless", 0, SV_OPT_STRING, FIELD(ignored), "WHEN", NULL},
     {NULL},
 };

@@ -57,6 +57,9 @@ static gboolean check_capabilities(JsonObject *process, const char *path, GError
 static gboolean check_rlimit(
     JsonObject *rlimit, const char *path, gpointer user_data, GError **error)
 {
+    static const char *const names[] = {"AS", "CORE", "CPU", "DATA", "FSIZE", "LOCKS", "MEMLOCK",
+        "MSGQUEUE", "NICE", "NOFILE", "NPROC", "RSS", "RTPRIO", "RTTIME", "SIGPENDING", "STACK",
+        NULL};
     GHashTable *seen = user_data;
     const char *type = NULL;
     guint64 soft = 0, hard = 0;
@@ -67,6 +70,10 @@ static gboolean check_rlimit(
         return FALSE;
     if (!type || !g_str_has_prefix(type, "RLIMIT_"))
         return sv_spec_error(error, path, "type must be RLIMIT_...");
+    if (!g_strv_contains(names, type + strlen("RLIMIT_")))
+        return sv_spec_error(error, path, "unknown type \"%s\"", type);
+    if (soft > hard)
+        return sv_spec_error(error, path, "soft is more than hard");
     if (!g_hash_table_add(seen, (gpointer)type))
         return sv_spec_error(error, path, "%s is given twice", type);
     return TRUE;

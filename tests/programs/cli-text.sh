@@ -95,6 +95,10 @@ rt list --format yaml
 expect 'unknown format' 1 'yaml'
 rt --systemd-cgroup --rootless=false --criu /x --cgroup-manager disabled list
 expect 'globals that are taken' 0 ''
+rt --rootless auto list
+expect '--rootless with a value of its own' 0 ''
+rt --config '' list
+expect 'an empty name of a configuration' 1 '--config'
 "$SV" --root="$W/none" list -q >"$W/out" 2>"$W/err"
 status=$?
 expect 'list without a root folder' 0 ''
@@ -175,6 +179,18 @@ rt create -b "$B" --console-socket "$W/nosuch" c
 expect 'create: a console socket without a terminal' 1 'console socket'
 rt create -b "$B" --pid-file "$W/nosuch/pid" c
 expect 'create: no folder for the pid file' 1 'pid file'
+cp "$B/config.json" "$W/config.json"
+sed -i 's,"mounts": *\[,&{"destination": "/x"\, "type": "bind"\, "source": "/no/such"}\,,' "$B/config.json"
+rt create -b "$B" c
+expect 'create: no source of a mount' 1 'mounts[0]: source "/no/such" of "/x": No such file'
+cp "$W/config.json" "$B/config.json"
+mkdir "$W/ro"
+printf '[paths]\nrun_dir=%s\n' "$W/ro-run" >"$W/ro-conf"
+unshare -m sh -c "mount -t tmpfs -o ro none '$W/ro' && exec '$SV' --config '$W/ro-conf' --root '$W/ro' create -b '$B' c" \
+    >"$W/out" 2>"$W/err" </dev/null
+status=$?
+[ "$status" = 1 ] && grep -q 'Read-only file system' "$W/err"
+ok $? 'create: a read-only root'
 sed -i 's,"type": *"network",&\, "path": "/proc/self/status",' "$B/config.json"
 rt create -b "$B" c
 expect 'create: no network namespace' 1 'no network namespace'
