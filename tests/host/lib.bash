@@ -45,6 +45,17 @@ step() {
     fi
 }
 
+# The comment that FILE begins with, but its licence and what is for shellcheck.
+show_help() { # FILE
+    sed -n -e 1d -e '/^#/!q' -e '/SPDX-License\|shellcheck/d' -e 's/^# \{0,1\}//p' "$1"
+}
+
+# value_of OPTION [VALUE...]: the value, which must be there.
+value_of() {
+    [ -n "${2:-}" ] || die "$1 needs a value"
+    printf '%s\n' "$2"
+}
+
 need_root() {
     [ "$(id -u)" = 0 ] || die 'must run as root'
 }
