@@ -12,7 +12,7 @@ typedef struct {
     const char *name;
     const char *programs[3];
     const char *files[5]; /* files, or folders of files */
-    const char *snippet; /* below SV_DATADIR/engines */
+    const char *snippet; /* below snippets() */
 } Engine;
 
 static const Engine engines[] = {
@@ -65,12 +65,19 @@ static gboolean is_there(const Engine *engine)
     return FALSE;
 }
 
+/* Before an installation they are where they came from. */
+static const char *snippets(void)
+{
+    return access(SV_DATADIR "/engines", F_OK) == 0 ? SV_DATADIR "/engines"
+                                                    : SV_SOURCE_ROOT "/conf/engines";
+}
+
 static void check_engine(SvCheck *check, const Engine *engine)
 {
     g_autofree char *found = NULL;
     for (guint i = 0; !found && i < G_N_ELEMENTS(engine->files) && engine->files[i]; i++)
         found = find_in(engine->files[i]);
-    g_autofree char *advice = g_strdup_printf("copy " SV_DATADIR "/engines/%s", engine->snippet);
+    g_autofree char *advice = g_strdup_printf("copy %s/%s", snippets(), engine->snippet);
     sv_check_add(check, engine->name, found ? SV_CHECK_PASS : SV_CHECK_WARN, found ? NULL : advice,
         "%s", found ? found : "it is installed and does not know sandvirt");
 }

@@ -133,6 +133,21 @@ static void check_memory(SvCheck *check)
         kib / 1024, want);
 }
 
+static char *image_advice(const SvConfig *config, const GError *error)
+{
+    if (sv_error_is(error, SV_ERR_PERMISSION))
+        return g_strdup("let everybody read the files and pass the folders");
+    if (*config->kernel || *config->image)
+        return g_strdup("put [machine] kernel and image of the configuration right");
+    if (access(SV_LIBEXECDIR "/build-guest-image", X_OK) == 0)
+        return g_strconcat("build it: " SV_LIBEXECDIR "/build-guest-image --agent " SV_LIBEXECDIR
+                           "/sandvirt-agent --output ",
+            config->image_dir, NULL);
+    return g_strconcat("build it: " SV_SOURCE_ROOT "/conf/guest/build --agent " SV_BUILD_ROOT
+                       "/src/agent/sandvirt-agent --output ",
+        config->image_dir, NULL);
+}
+
 static void check_image(SvCheck *check)
 {
     g_autoptr(GError) error = NULL;
@@ -141,12 +156,8 @@ static void check_image(SvCheck *check)
         sv_check_add(check, "guest image", SV_CHECK_PASS, NULL, "%s and %s", kernel, image);
         return;
     }
-    sv_check_add(check, "guest image", SV_CHECK_FAIL,
-        sv_error_is(error, SV_ERR_PERMISSION)
-            ? "let everybody read the files and pass the folders"
-            : "build it: " SV_LIBEXECDIR "/build-guest-image --agent " SV_LIBEXECDIR
-              "/sandvirt-agent --output " SV_LOCALSTATEDIR "/lib/sandvirt/images",
-        "%s", error->message);
+    g_autofree char *advice = image_advice(check->config, error);
+    sv_check_add(check, "guest image", SV_CHECK_FAIL, advice, "%s", error->message);
 }
 
 static void check_firmware(SvCheck *check)
@@ -167,13 +178,16 @@ static void check_launcher(SvCheck *check)
     g_autoptr(GError) error = NULL;
     g_autoptr(SvPaths) paths = sv_paths_new(check->config, check->root, "check", FALSE, &error);
     g_auto(SvFd) fd = paths ? sv_unix_connect(paths->launcher_socket, &error) : -1;
-    if (fd >= 0)
+    if (fd >= 0) {
         sv_check_add(check, "launcher", SV_CHECK_PASS, NULL, "%s", paths->launcher_socket);
-    else
-        sv_check_add(check, "launcher", SV_CHECK_WARN,
-            "start sandvirt-launcher (systemctl enable --now sandvirt-launcher.socket): without it "
-            "an engine's conmon adopts the monitors",
-            "%s", error->message);
+        return;
+    }
+    const char *how = access("/run/systemd/system", F_OK) == 0
+        ? "systemctl enable --now sandvirt-launcher.socket"
+        : "once per boot, in the background";
+    g_autofree char *advice = g_strdup_printf(
+        "start sandvirt-launcher (%s): without it an engine's conmon adopts the monitors", how);
+    sv_check_add(check, "launcher", SV_CHECK_WARN, advice, "%s", error->message);
 }
 
 static void check_users(SvCheck *check)

@@ -26,6 +26,14 @@ line() { jq -r --arg n "$1" '.checks[] | select(.name == $n) | .result + " " + .
     assert_same_snap
 }
 
+@test "what an advice names is there" {
+    local path
+    try rt check --quick --json
+    while read -r path; do
+        [ -e "$path" ] || fail "there is no $path"
+    done < <(jq -r '.checks[].advice // empty' <<<"$output" | sed -n 's/^copy \([^ ]*\) .*/\1/p')
+}
+
 @test "--quick starts no machine; text has a line each, and colour only on a terminal" {
     try rt check --quick
     assert_status 0
@@ -44,6 +52,7 @@ line() { jq -r --arg n "$1" '.checks[] | select(.name == $n) | .result + " " + .
     write_conf
     assert_status 1
     assert_has "$(line 'guest image')" 'fail no guest image is installed'
+    assert_has "$(jq -r '.checks[] | select(.name == "guest image").advice' <<<"$output")" '[machine] kernel'
     assert_has "$(line libvirt)" 'fail connect to libvirt'
     assert_has "$(line virtiofsd)" 'fail /nowhere/virtiofsd'
     assert_has "$(line separation)" 'fail there is no user with uid 3000001'
