@@ -226,7 +226,8 @@ only_zombies() {
         payload zombies 50; i=0
         zombies() { awk '/^State:/ { z = \$2 == \"Z\" } /^PPid:/ { n += z && \$2 == 1 } END { print n + 0 }' \
             /proc/[0-9]*/status 2>/dev/null; }
-        while [ \$i -lt 40 ] && [ \$(zombies) != 0 ]; do sleep 0.05; i=\$((i + 1)); done; zombies"
+        # a process that ends while it is looked at leaves no number
+        while left=\$(zombies); [ \$i -lt 40 ] && [ \"\$left\" != 0 ]; do sleep 0.05; i=\$((i + 1)); done; echo \$left"
     jqe "$T/b" '.linux.namespaces |= map(select(.type != "pid"))'
     new_id machine
     run -0 rt run --bundle "$T/b" "$ID"
