@@ -93,6 +93,7 @@ static void on_found(const SvBlock *block, const GError *error, gpointer user_da
     response.minor = block->minor;
     response.size_bytes = block->size_bytes;
     response.read_only = block->read_only;
+    response.guest_ns = (g_get_monotonic_time() - call->began_us) * 1000;
     sv_call_reply(call, &response.base);
 }
 

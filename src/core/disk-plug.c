@@ -194,6 +194,8 @@ static gboolean take_answer(
     disk->guest_node = g_strdup(answer->node);
     disk->guest_major = answer->major;
     disk->guest_minor = answer->minor;
+    g_debug(
+        "disk %s: there after %.1f ms in the guest", disk->alias, (double)answer->guest_ns / 1e6);
     return TRUE;
 }
 
