@@ -66,15 +66,14 @@ static gboolean set_value(const SvOption *option, gpointer values, char *value, 
 static gboolean parse_option(const SvOption *options, gpointer values, char ***argv, GError **error)
 {
     char *arg = **argv;
-    const SvOption *option;
-    char *value = NULL;
+    const char *name = arg + (arg[1] == '-' ? 2 : 1);
+    char *equals = strchr(arg, '=');
+    gsize len = equals ? (gsize)(equals - name) : strlen(name);
+    /* runc takes long names with one dash too */
+    const SvOption *option = arg[1] == '-' || len > 1 ? find_name(options, name, len) : NULL;
+    char *value = option && equals ? equals + 1 : NULL;
 
-    if (arg[1] == '-') {
-        char *equals = strchr(arg, '=');
-
-        option = find_name(options, arg + 2, equals ? (gsize)(equals - arg - 2) : strlen(arg + 2));
-        value = equals ? equals + 1 : NULL;
-    } else {
+    if (!option && arg[1] != '-') {
         option = find_letter(options, arg[1]);
         if (option && arg[2] != '\0')
             value = arg[2] == '=' ? arg + 3 : arg + 2;

@@ -60,6 +60,13 @@ static void test_forms(void)
     g_assert_cmpstr(p.values.text, ==, "-");
     g_assert_cmpstr(p.rest[0], ==, "-f");
     clear(&p);
+    parse(&p, "-flag -text=a=b -number 7 -list 1 -tmore -f=false", FALSE);
+    g_assert_no_error(p.error);
+    g_assert_false(p.values.flag);
+    g_assert_cmpstr(p.values.text, ==, "more");
+    g_assert_cmpint(p.values.number, ==, 7);
+    g_assert_cmpuint(p.values.list->len, ==, 1);
+    clear(&p);
     parse(&p, "--help", FALSE);
     g_assert_true(p.help);
     clear(&p);
@@ -86,7 +93,7 @@ static void test_first_only(void)
 static void test_wrong(void)
 {
     static const char *const lines[] = {"--nosuch", "-x", "--text", "--number=x", "--flag=maybe",
-        "-fx", "-t", "--tex=a", "--number=9223372036854775808"};
+        "-fx", "-t", "-text", "--tex=a", "-flags", "--number=9223372036854775808"};
 
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         Parsed p;
