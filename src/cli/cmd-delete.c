@@ -41,8 +41,10 @@ static gboolean ask_monitor(
         return FALSE;
     request.container_id = (char *)id;
     request.force = force;
-    if (sv_target_call_again(
-            target, cli, "Delete", &request.base, sv_target_stop_ms(target), &again, &local))
+    if (sv_target_call_again(target, cli, "Delete", &request.base,
+            sv_target_stop_ms(target) +
+                sv_target_hooks_ms(target, target->record->bundle, SV_HOOK_POSTSTOP),
+            &again, &local))
         return TRUE;
     if ((force || again) && sv_error_is(local, SV_ERR_NOT_FOUND)) {
         g_error_free(local);

@@ -24,8 +24,10 @@ static gboolean clean_up(SvCreated *created, SvCli *cli, const char *id, GError 
 
     request.container_id = (char *)id;
     request.force = TRUE;
-    if (sv_target_call_again(
-            target, cli, "Delete", &request.base, sv_target_stop_ms(target), &again, &local))
+    if (sv_target_call_again(target, cli, "Delete", &request.base,
+            sv_target_stop_ms(target) +
+                sv_target_hooks_ms(target, created->bundle, SV_HOOK_POSTSTOP),
+            &again, &local))
         return TRUE;
     if (sv_error_is(local, SV_ERR_NOT_FOUND)) {
         g_error_free(local);
@@ -58,7 +60,8 @@ static int cmd_run(SvCli *cli, gconstpointer values, char **args, GError **error
         return -1;
     if (!opts->detach)
         sv_foreground_begin(&fg, created.spec->terminal && !opts->create.console_socket);
-    if (!sv_target_order(&created.target, cli, args[0], "start", "Start", error)) {
+    if (!sv_target_order(&created.target, cli, args[0], "start", "Start",
+            sv_target_hooks_ms(&created.target, created.bundle, SV_HOOK_POSTSTART), error)) {
         sv_foreground_end(&fg);
         if (!clean_up(&created, cli, args[0], &ignored))
             g_warning("ignoring: delete container %s: %s", args[0], ignored->message);

@@ -18,6 +18,7 @@ void sv_created_clear(SvCreated *created)
     sv_shim_child_clear(&created->shim);
     sv_target_clear(&created->target);
     g_clear_pointer(&created->spec, sv_spec_free);
+    g_clear_pointer(&created->bundle, g_free);
 }
 
 /* ---- checks: nothing is made before all of them */
@@ -260,15 +261,14 @@ static gboolean make_ready(SvCreated *created, SvCli *cli, const SvCreateOptions
 gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, gboolean foreground,
     SvCreated *created, GError **error)
 {
-    g_autofree char *bundle = NULL;
     g_autofree char *console = absolute(options->console_socket);
     g_auto(SvFd) netns = -1;
     SvShimArgs args = {.container = id, .console_socket = console, .netns_fd = -1};
 
     if (!check_id_is_free(cli, id, error))
         return FALSE;
-    bundle = find_bundle(options->bundle, error);
-    created->spec = bundle ? sv_spec_load(bundle, error) : NULL;
+    created->bundle = find_bundle(options->bundle, error);
+    created->spec = created->bundle ? sv_spec_load(created->bundle, error) : NULL;
     if (!created->spec || !check_rootfs(created->spec, error) ||
         !check_sources(created->spec, error) ||
         !check_console(created->spec, console, foreground, error) ||
@@ -286,7 +286,7 @@ gboolean sv_create(SvCli *cli, const SvCreateOptions *options, const char *id, g
     args.rows = created->spec->console_rows;
     args.cols = created->spec->console_cols;
     if (!sv_target_connect(&created->target, cli, error) ||
-        !register_container(created, cli, options, id, bundle, &args.handle, error))
+        !register_container(created, cli, options, id, created->bundle, &args.handle, error))
         return FALSE;
     /* An entry without a path is a new namespace for the first container of a pod, the pod's for others. */
     if (args.new_netns)

@@ -37,10 +37,11 @@ typedef struct {
     SvTarget target;
     SvShimChild shim;
     SvSpec *spec; /* owned */
+    char *bundle; /* owned, absolute */
 } SvCreated;
 #define SV_CREATED_INIT                                                                            \
     {                                                                                              \
-        SV_TARGET_INIT, SV_SHIM_CHILD_INIT, NULL                                                   \
+        SV_TARGET_INIT, SV_SHIM_CHILD_INIT, NULL, NULL                                             \
     }
 void sv_created_clear(SvCreated *created);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SvCreated, sv_created_clear)

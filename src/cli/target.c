@@ -8,6 +8,7 @@
 /* A monitor that starts may have to find everything again: libvirt, machine, agent. */
 #define ENSURE_MS 60000
 #define MARGIN_MS 10000
+#define HOOK_MAX_S G_GINT64_CONSTANT(86400) /* that all hooks of a kind together are waited for */
 /* How many monitors in a row may die under one call. */
 #define CALL_ATTEMPTS 5
 
@@ -167,15 +168,15 @@ static gboolean is_done(const SvCli *cli, const char *id, const char *verb)
 }
 
 gboolean sv_target_order(SvTarget *target, SvCli *cli, const char *id, const char *verb,
-    const char *method, GError **error)
+    const char *method, int hooks_ms, GError **error)
 {
     Sandvirt__V1__ContainerRequest request = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
     gboolean again = FALSE;
     GError *local = NULL;
 
     request.container_id = (char *)id;
-    if (sv_target_call_again(
-            target, cli, method, &request.base, sv_target_short_ms(target), &again, &local))
+    if (sv_target_call_again(target, cli, method, &request.base,
+            sv_target_short_ms(target) + hooks_ms, &again, &local))
         return TRUE;
     if (again && is_done(cli, id, verb)) {
         g_error_free(local);
@@ -189,15 +190,32 @@ gboolean sv_target_simple(
     SvCli *cli, const char *id, const char *verb, const char *method, GError **error)
 {
     g_auto(SvTarget) target = SV_TARGET_INIT;
+    int hooks_ms = 0;
 
-    return sv_target_load(&target, cli, id, verb, error) &&
-        sv_target_connect(&target, cli, error) &&
-        sv_target_order(&target, cli, id, verb, method, error);
+    if (!sv_target_load(&target, cli, id, verb, error) || !sv_target_connect(&target, cli, error))
+        return FALSE;
+    if (g_str_equal(verb, "start"))
+        hooks_ms = sv_target_hooks_ms(&target, target.record->bundle, SV_HOOK_POSTSTART);
+    return sv_target_order(&target, cli, id, verb, method, hooks_ms, error);
 }
 
 int sv_target_short_ms(const SvTarget *target)
 {
     return (int)(target->config->agent_ms + target->config->hook_ms + MARGIN_MS);
+}
+
+int sv_target_hooks_ms(const SvTarget *target, const char *bundle, SvHookKind kind)
+{
+    g_autoptr(SvSpec) spec = bundle ? sv_spec_load(bundle, NULL) : NULL;
+    gint64 sum = 0;
+
+    for (guint i = 0; spec && i < spec->hooks[kind]->len; i++) {
+        const SvSpecHook *hook = spec->hooks[kind]->pdata[i];
+
+        sum += hook->timeout_s > 0 ? MIN(hook->timeout_s, HOOK_MAX_S) * 1000
+                                   : (gint64)target->config->hook_ms;
+    }
+    return (int)MIN(sum, HOOK_MAX_S * 1000);
 }
 
 int sv_target_stop_ms(const SvTarget *target)

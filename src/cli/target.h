@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "core/client.h"
 #include "core/record.h"
+#include "oci/spec.h"
 
 G_BEGIN_DECLS
 
@@ -46,14 +47,16 @@ gboolean sv_target_call_again(SvTarget *target, SvCli *cli, const char *method,
 ProtobufCMessage *sv_target_ask(SvTarget *target, SvCli *cli, const char *method,
     const ProtobufCMessage *message, const ProtobufCMessageDescriptor *type, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
-/* start, pause or resume, asked again like that: done already is fine then. */
+/* start, pause or resume, asked again like that: done already is fine then. @hooks_ms: that it may take besides. */
 gboolean sv_target_order(SvTarget *target, SvCli *cli, const char *id, const char *verb,
-    const char *method, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+    const char *method, int hooks_ms, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* load, connect and a call whose message names only the container. */
 gboolean sv_target_simple(SvCli *cli, const char *id, const char *verb, const char *method,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Deadlines for the answer of the monitor, which keeps its own for every step. */
 int sv_target_short_ms(const SvTarget *target); /* a question to the guest */
+/* How long all hooks of @kind of a bundle's config.json may take; 0: it has none, or is not there any more. */
+int sv_target_hooks_ms(const SvTarget *target, const char *bundle, SvHookKind kind);
 int sv_target_stop_ms(const SvTarget *target); /* an end with everything that belongs to it */
 
 G_END_DECLS

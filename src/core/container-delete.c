@@ -28,6 +28,43 @@ static SvContainer *removal_end(Removal *removal)
     return container;
 }
 
+/* ---- poststop hooks: the callers hear of the delete when both are over */
+
+typedef struct {
+    GArray *waiters;
+    guint pending;
+    GError *error; /* of the delete */
+} PostStop;
+
+static void poststop_end(const GError *error, gpointer user_data)
+{
+    PostStop *stop = user_data;
+    if (error && !stop->error)
+        stop->error = g_error_copy(error);
+    if (--stop->pending > 0)
+        return;
+    /* at once: the monitor may end behind this */
+    for (guint i = 0; i < stop->waiters->len; i++) {
+        const SvWaiter *waiter = &g_array_index(stop->waiters, SvWaiter, i);
+        waiter->done(stop->error, waiter->user_data);
+    }
+    g_array_unref(stop->waiters);
+    g_clear_error(&stop->error);
+    g_free(stop);
+}
+
+static void run_poststop(SvContainer *container)
+{
+    GArray *waiters = container->delete_waiters;
+    PostStop *stop = g_new0(PostStop, 1);
+    stop->pending = 2;
+    stop->waiters = g_array_new(FALSE, FALSE, sizeof(SvWaiter));
+    g_array_append_vals(stop->waiters, waiters->data, waiters->len);
+    g_array_set_size(waiters, 0);
+    sv_waiters_add(waiters, poststop_end, stop);
+    sv_hooks_run_ignored(container, SV_HOOK_POSTSTOP, "stopped", poststop_end, stop);
+}
+
 static void finish(SvContainer *container);
 
 static void on_mounts_restored(const GError *error, gpointer user_data)
@@ -49,7 +86,8 @@ static void finish(SvContainer *container)
     }
     SvSandbox *sandbox = container->sandbox;
     g_autoptr(GError) error = NULL;
-    sv_hooks_run_ignored(container, SV_HOOK_POSTSTOP, "stopped");
+    if (container->spec && container->spec->hooks[SV_HOOK_POSTSTOP]->len > 0)
+        run_poststop(container);
     if (!sv_container_move(container, SV_EVENT_DELETE, &error)) {
         /* the next delete finds it as it is; what else can go, goes */
         g_warning("container %s: %s", container->record->id, error->message);

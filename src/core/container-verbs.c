@@ -116,6 +116,11 @@ gboolean sv_sandbox_refuse_suspended(SvSandbox *sandbox, const char *verb, GErro
 
 /* ---- start */
 
+static void on_poststart(const GError *none, gpointer user_data)
+{
+    verb_end(user_data, NULL);
+}
+
 static void on_started(const ProtobufCMessage *reply, const GError *error, gpointer user_data)
 {
     Verb *verb = user_data;
@@ -125,7 +130,9 @@ static void on_started(const ProtobufCMessage *reply, const GError *error, gpoin
     if (container && !error && container->record->state == SV_STATE_READY) {
         if (sv_container_move(container, SV_EVENT_START, &failure)) {
             sv_container_update_paused(container);
-            sv_hooks_run_ignored(container, SV_HOOK_POSTSTART, "running");
+            g_clear_handle_id(&verb->timer, g_source_remove); /* the guest's time is over */
+            sv_hooks_run_ignored(container, SV_HOOK_POSTSTART, "running", on_poststart, verb);
+            return;
         }
     }
     verb_end(verb, error ? error : failure);

@@ -9,6 +9,7 @@
 typedef struct {
     SvSandbox *sandbox;
     GPtrArray *hooks; /* SvSpecHook of the spec, copied */
+    GPtrArray *ignored; /* char*: failures; NULL: the first ends the row */
     char *state, *bundle, *id;
     SvHookKind kind;
     guint default_ms;
@@ -42,6 +43,7 @@ static void row_free(gpointer data)
 {
     Row *row = data;
     g_ptr_array_unref(row->hooks);
+    g_clear_pointer(&row->ignored, g_ptr_array_unref);
     g_free(row->state);
     g_free(row->bundle);
     g_free(row->id);
@@ -80,12 +82,16 @@ static gboolean run_one(const Row *row, const SvSpecHook *hook, GError **error)
 static void run_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
     Row *row = data;
-    GError *error = NULL;
     for (guint i = 0; i < row->hooks->len; i++) {
-        if (!run_one(row, row->hooks->pdata[i], &error)) {
+        GError *error = NULL;
+        if (run_one(row, row->hooks->pdata[i], &error))
+            continue;
+        if (!row->ignored) {
             g_task_return_error(task, error);
             return;
         }
+        g_ptr_array_add(row->ignored, g_strdup(error->message));
+        g_error_free(error);
     }
     g_task_return_boolean(task, TRUE);
 }
@@ -95,20 +101,21 @@ static void on_row(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(GError) error = NULL;
     Row *row = g_task_get_task_data(G_TASK(result));
     g_task_propagate_boolean(G_TASK(result), &error);
+    for (guint i = 0; row->ignored && i < row->ignored->len; i++)
+        g_warning("container %s: ignoring: %s", row->id, (char *)row->ignored->pdata[i]);
     row->sandbox->hooks_running--;
-    sv_sandbox_check_idle(row->sandbox);
     if (row->done)
         row->done(error, row->user_data);
-    else if (error)
-        g_warning("container %s: ignoring: %s", row->id, error->message);
+    sv_sandbox_check_idle(row->sandbox);
 }
 
-static void start(
-    SvContainer *container, SvHookKind kind, const char *status, SvDone done, gpointer user_data)
+static void start(SvContainer *container, SvHookKind kind, const char *status, gboolean ignored,
+    SvDone done, gpointer user_data)
 {
     const GPtrArray *hooks = container->spec ? container->spec->hooks[kind] : NULL;
     if (!hooks || !hooks->len) {
-        sv_answer_later(done, NULL, user_data);
+        if (done)
+            sv_answer_later(done, NULL, user_data);
         return;
     }
     Row *row = g_new0(Row, 1);
@@ -122,6 +129,7 @@ static void start(
     row->bundle = g_strdup(container->record->bundle);
     row->id = g_strdup(container->record->id);
     row->kind = kind;
+    row->ignored = ignored ? g_ptr_array_new_with_free_func(g_free) : NULL;
     row->default_ms = container->sandbox->config->hook_ms;
     row->done = done;
     row->user_data = user_data;
@@ -133,10 +141,11 @@ static void start(
 void sv_hooks_run(
     SvContainer *container, SvHookKind kind, const char *status, SvDone done, gpointer user_data)
 {
-    start(container, kind, status, done, user_data);
+    start(container, kind, status, FALSE, done, user_data);
 }
 
-void sv_hooks_run_ignored(SvContainer *container, SvHookKind kind, const char *status)
+void sv_hooks_run_ignored(
+    SvContainer *container, SvHookKind kind, const char *status, SvDone done, gpointer user_data)
 {
-    start(container, kind, status, NULL, NULL);
+    start(container, kind, status, TRUE, done, user_data);
 }

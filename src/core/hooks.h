@@ -11,7 +11,9 @@ G_BEGIN_DECLS
  * input; each with its time-out (else hook_ms). The first failure ends the row: @done gets it. */
 void sv_hooks_run(
     SvContainer *container, SvHookKind kind, const char *status, SvDone done, gpointer user_data);
-/* poststart, poststop: failures are warnings, nobody waits. Survives the container. */
-void sv_hooks_run_ignored(SvContainer *container, SvHookKind kind, const char *status);
+/* poststart, poststop: failures are warnings, and the others run all the same; @done (nullable) gets no error.
+ * Survives the container. */
+void sv_hooks_run_ignored(
+    SvContainer *container, SvHookKind kind, const char *status, SvDone done, gpointer user_data);
 
 G_END_DECLS

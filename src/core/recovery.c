@@ -230,7 +230,7 @@ static void with_agent(SvContainer *container, gpointer data)
         if (record->state == SV_STATE_READY &&
             info->state == SANDVIRT__V1__PROCESS_STATE__PROCESS_RUNNING) {
             if (sv_container_move(container, SV_EVENT_START, &error))
-                sv_hooks_run_ignored(container, SV_HOOK_POSTSTART, "running");
+                sv_hooks_run_ignored(container, SV_HOOK_POSTSTART, "running", NULL, NULL);
             else
                 g_warning("container %s: %s", record->id, error->message);
         }

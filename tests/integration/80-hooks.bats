@@ -35,7 +35,6 @@ END
     try rt run --bundle "$T/b" "$ID"
     assert_status 0
     assert_eq "$(jq -r '.id, .annotations.some' <<<"$output")" "$ID"$'\n'thing
-    wait_for 5 test -s "$T/poststop.out"
     local pair
     for pair in prestart:created createRuntime:creating createContainer:creating poststart:running poststop:stopped; do
         local kind=${pair%:*}
@@ -73,6 +72,23 @@ END
     took rt start "$ID"
     assert_eq "$STATUS" 0
     [ "$MS" -ge 900 ] || fail "answered after $MS ms"
+}
+
+@test "start and delete answer when their hooks have run, though one before failed" {
+    local kind
+    mkm "$T/b" sleep 1000
+    for kind in poststart poststop; do
+        jqe "$T/b" '.hooks[$kind] = [{path: "/bin/false"}, {path: "/none"},
+            {path: "/bin/sh", args: ["sh", "-c", "sleep 1; echo ran >\($file)"]}]' \
+            --arg kind $kind --arg file "$T/$kind"
+    done
+    new_id waits
+    quiet rt create --bundle "$T/b" "$ID"
+    rt start "$ID"
+    assert_eq "$(cat "$T/poststart")" ran
+    [ ! -e "$T/poststop" ]
+    rt delete --force "$ID"
+    assert_eq "$(cat "$T/poststop")" ran
 }
 
 @test "A42: a failure of startContainer ends the container, of poststart and poststop nothing" {
