@@ -12,15 +12,6 @@ static const char *const hooks[] = {"prestart", "createRuntime", "createContaine
     "startContainer", "poststart", "poststop", NULL};
 static const char *const namespaces[] = {
     "cgroup", "ipc", "mount", "network", "pid", "user", "uts", NULL};
-static const char *const capabilities[] = {"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH",
-    "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP",
-    "CAP_LINUX_IMMUTABLE", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN",
-    "CAP_NET_RAW", "CAP_IPC_LOCK", "CAP_IPC_OWNER", "CAP_SYS_MODULE", "CAP_SYS_RAWIO",
-    "CAP_SYS_CHROOT", "CAP_SYS_PTRACE", "CAP_SYS_PACCT", "CAP_SYS_ADMIN", "CAP_SYS_BOOT",
-    "CAP_SYS_NICE", "CAP_SYS_RESOURCE", "CAP_SYS_TIME", "CAP_SYS_TTY_CONFIG", "CAP_MKNOD",
-    "CAP_LEASE", "CAP_AUDIT_WRITE", "CAP_AUDIT_CONTROL", "CAP_SETFCAP", "CAP_MAC_OVERRIDE",
-    "CAP_MAC_ADMIN", "CAP_SYSLOG", "CAP_WAKE_ALARM", "CAP_BLOCK_SUSPEND", "CAP_AUDIT_READ",
-    "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE", NULL};
 static const char *const seccomp_actions[] = {"SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO", "SCMP_ACT_KILL",
     "SCMP_ACT_KILL_PROCESS", "SCMP_ACT_KILL_THREAD", "SCMP_ACT_LOG", "SCMP_ACT_TRACE",
     "SCMP_ACT_TRAP", NULL};
@@ -72,7 +63,7 @@ static void add_linux(JsonObject *root)
     JsonObject *cgroup, *seccomp;
 
     add_list(linux_part, "namespaces", namespaces);
-    add_list(linux_part, "capabilities", capabilities);
+    add_list(linux_part, "capabilities", sv_guest_capabilities);
     cgroup = add_object(linux_part, "cgroup");
     json_object_set_boolean_member(cgroup, "v1", FALSE);
     json_object_set_boolean_member(cgroup, "v2", TRUE);

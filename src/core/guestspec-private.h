@@ -26,6 +26,10 @@ JsonArray *sv_guest_array(JsonObject *from, const char *name);
 /* Warns with @text when @from has a string @name that is not empty. */
 void sv_guest_warn_of_text(
     JsonObject *from, const char *name, const char *text, SvGuestBuild *build);
+/* FALSE: one that is not known, where the bundle's version of the specification wants that to be an error. */
+gboolean sv_guest_check_capabilities(const SvSpec *spec, JsonObject *process, GError **error);
+/* (transfer full) Those that are known. @warnings: nullable */
+JsonObject *sv_guest_build_capabilities(JsonObject *from, GPtrArray *warnings);
 /* @warnings: nullable */
 JsonObject *sv_guest_build_process(JsonObject *process, GPtrArray *warnings);
 gboolean sv_guest_build_mounts(SvGuestBuild *build, JsonObject *config, GError **error);

@@ -96,6 +96,8 @@ JsonObject *sv_guest_build_process(JsonObject *process, GPtrArray *warnings)
 {
     static const char *const names[] = {"terminal", "consoleSize", "user", "args", "env", "cwd",
         "capabilities", "rlimits", "noNewPrivileges", "oomScoreAdj", NULL};
+    JsonObject *capabilities = sv_guest_object(process, "capabilities");
+    JsonObject *to = sv_guest_copy_members(process, names);
 
     if (has_text(process, "apparmorProfile"))
         sv_guest_warn(warnings, "process.apparmorProfile: the machine has no AppArmor, ignored");
@@ -105,7 +107,10 @@ JsonObject *sv_guest_build_process(JsonObject *process, GPtrArray *warnings)
         sv_guest_warn(warnings, "process.scheduler: is ignored");
     if (sv_guest_object(process, "ioPriority"))
         sv_guest_warn(warnings, "process.ioPriority: is ignored");
-    return sv_guest_copy_members(process, names);
+    if (capabilities)
+        json_object_set_object_member(
+            to, "capabilities", sv_guest_build_capabilities(capabilities, warnings));
+    return to;
 }
 
 char *sv_guest_process(JsonNode *process, GError **error)
@@ -202,6 +207,8 @@ SvGuestSpec *sv_guest_spec_build(
         g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID, "config.json: process: is missing");
         return NULL;
     }
+    if (!sv_guest_check_capabilities(spec, process, error))
+        return NULL;
     json_object_set_string_member(config, "ociVersion", GUEST_OCI_VERSION);
     json_object_set_object_member(
         config, "process", sv_guest_build_process(process, guest->warnings));

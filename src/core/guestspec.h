@@ -68,6 +68,9 @@ gboolean sv_guest_spec_check(const SvSpec *spec, GPtrArray *warnings, GError **e
 /* What mounts understand, NULL-terminated: with "bind", and for the whole tree. */
 extern const char *const sv_guest_bind_options[];
 extern const char *const sv_guest_recursive_options[];
+/* Names of the capabilities that the machine's kernel has, NULL-terminated. */
+extern const char *const sv_guest_capabilities[];
+gboolean sv_guest_knows_capability(const char *name);
 void sv_guest_spec_free(SvGuestSpec *guest);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvGuestSpec, sv_guest_spec_free)
 /* process.json of exec for the guest: labels stripped, unknown members left out. (transfer full) */

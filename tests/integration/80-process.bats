@@ -56,6 +56,12 @@ with() {
     assert_eq "$output" 5
 }
 
+    # A warning since 1.1 of the specification, an error before.
+    with '.ociVersion = "1.1.0" | .process.capabilities.bounding += ["CAP_NEW"]' true
+    assert_status 0
+    assert_has "$stderr" 'unknown capability "CAP_NEW"'
+    with '.ociVersion = "1.0.2" | .process.capabilities.bounding += ["CAP_NEW"]' true
+    assert_refused 'process.capabilities.bounding' CAP_NEW
 @test "exec: options one by one" {
     assert_eq "$(rt exec --cwd /tmp "$POD" pwd)" /tmp
     assert_eq "$(rt exec --user 1000:1000 --additional-gids 5 -g 6 "$POD" id -G)" '1000 5 6'

@@ -191,6 +191,45 @@ static void try_resources(const char *text, gsize len)
     g_assert_true((out == NULL) == (error != NULL));
 }
 
+#define CAPABILITIES                                                                               \
+    "{'ociVersion':'%s','root':{'path':'r'},'process':{'args':['a'],'cwd':'/','capabilities':{"    \
+    "'bounding':['CAP_CHOWN','CAP_NEW'],'effective':['cap_kill','CAP_NEW','FOO']}}}"
+
+static void test_capabilities(void)
+{
+    static const char *const strict[] = {"1.0.0", "1.0.1", "1.0.2"};
+    static const char *const lenient[] = {"1.0.2-dev", "1.1.0", "1.2.0"};
+    SvGuestSpecParams params = {.container_id = "c", .root_path = "/r"};
+    g_autoptr(GError) error = NULL;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(strict); i++) {
+        g_autofree char *text = g_strdup_printf(CAPABILITIES, strict[i]);
+        g_autoptr(SvSpec) spec = parse(text);
+
+        g_assert_null(sv_guest_spec_build(spec, &params, &error));
+        g_assert_error(error, SV_CORE_ERROR, SV_ERR_INVALID);
+        g_assert_nonnull(strstr(
+            error->message, "process.capabilities.bounding[1]: unknown capability \"CAP_NEW\""));
+        g_clear_error(&error);
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(lenient); i++) {
+        g_autofree char *text = g_strdup_printf(CAPABILITIES, lenient[i]);
+        g_autoptr(SvSpec) spec = parse(text);
+        g_autoptr(SvGuestSpec) guest = sv_guest_spec_build(spec, &params, &error);
+
+        g_assert_no_error(error);
+        g_autofree char *out = sv_json_text(guest->config, FALSE);
+        g_assert_nonnull(strstr(
+            out, "\"capabilities\":{\"bounding\":[\"CAP_CHOWN\"],\"effective\":[\"cap_kill\"]}"));
+        g_assert_cmpuint(guest->warnings->len, ==, 2);
+        g_assert_nonnull(strstr(guest->warnings->pdata[0], "CAP_NEW"));
+        g_assert_nonnull(strstr(guest->warnings->pdata[1], "FOO"));
+        /* what was read is as it was */
+        g_autofree char *in = sv_json_text(spec->json, FALSE);
+        g_assert_nonnull(strstr(in, "[\"CAP_CHOWN\",\"CAP_NEW\"]"));
+    }
+}
+
 static void test_every_node(void)
 {
     static const char *const names[] = {"podman", "crio-container", "privileged", "sysctls-own",
@@ -222,6 +261,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guestspec/twice", test_twice);
     g_test_add_func("/guestspec/process", test_process);
     g_test_add_func("/guestspec/resources", test_resources);
+    g_test_add_func("/guestspec/capabilities", test_capabilities);
     g_test_add_func("/guestspec/every-node", test_every_node);
     return g_test_run();
 }
