@@ -66,7 +66,9 @@ static void restore_io(const char *cgroup, const char *before, const char *now)
             sv_cgroup_write(cgroup, "io.max", *line, NULL);
 }
 
-static void take_back(const Update *update)
+/* Some files are taken only after others (a weight when the cgroup is not idle, a quota when its burst is not above it):
+ * @last tells whether this is the time to complain. */
+static void restore(const Update *update, gboolean last)
 {
     const char *cgroup = update->container->cgroup;
     GHashTableIter iter;
@@ -81,8 +83,25 @@ static void take_back(const Update *update)
             continue;
         if (g_str_equal(name, "io.max"))
             restore_io(cgroup, before, now);
-        else if (!sv_cgroup_write(cgroup, name, before, &error))
+        else if (!sv_cgroup_write(cgroup, name, before, &error) && last)
             g_warning("ignoring: take back %s: %s", (char *)name, error->message);
+    }
+}
+
+static void take_back(const Update *update)
+{
+    restore(update, FALSE);
+    restore(update, TRUE);
+}
+
+/* What the kernel does not take yet crun writes, or tells why not. */
+static void write_first(const Sandvirt__V1__UpdateRequest *request, const char *cgroup)
+{
+    for (size_t i = 0; i < request->n_first; i++) {
+        const Sandvirt__V1__KeyValue *file = request->first[i];
+
+        if (!strchr(file->key, '/'))
+            sv_cgroup_write(cgroup, file->key, file->value, NULL);
     }
 }
 
@@ -128,6 +147,7 @@ void sv_container_update(SvCall *call)
     crun.id = container->id;
     crun.dir = container->dir;
     container->execs++;
+    write_first(request, container->cgroup);
     if (!sv_file_write_atomic(
             update->path, request->resources.data, request->resources.len, 0600, FALSE, &error) ||
         !sv_crun_start(call->agent, &crun, on_updated, update, &error))

@@ -155,6 +155,46 @@ static gboolean decimal_form(const char *text)
     return *p == '\0';
 }
 
+gboolean sv_parse_size(const char *text, gint64 *value)
+{
+    static const char units[] = "kmgtp";
+    const char *p = text, *unit;
+    guint64 whole = 0, fraction = 0, scale = 1, factor = 1;
+
+    if (g_strcmp0(text, "-1") == 0) {
+        *value = -1;
+        return TRUE;
+    }
+    if (!text || !g_ascii_isdigit(*p))
+        return FALSE;
+    for (; g_ascii_isdigit(*p); p++) {
+        if (whole > (G_MAXUINT64 - 9) / 10)
+            return FALSE;
+        whole = whole * 10 + (guint64)(*p - '0');
+    }
+    if (*p == '.' && !g_ascii_isdigit(*++p))
+        return FALSE;
+    for (; g_ascii_isdigit(*p); p++) {
+        if (scale < 1000000000) {
+            fraction = fraction * 10 + (guint64)(*p - '0');
+            scale *= 10;
+        }
+    }
+    p += *p == ' ' && p[1];
+    unit = *p ? strchr(units, g_ascii_tolower(*p)) : NULL;
+    if (unit) {
+        factor = G_GUINT64_CONSTANT(1) << 10 * (unit - units + 1);
+        p++;
+    }
+    p += g_ascii_tolower(*p) == 'i' && p[1];
+    p += g_ascii_tolower(*p) == 'b';
+    if (*p || whole > (G_MAXINT64 - (fraction ? factor : 0)) / factor)
+        return FALSE;
+    *value =
+        (gint64)(whole * factor + (guint64)((double)fraction / (double)scale * (double)factor));
+    return TRUE;
+}
+
 gboolean sv_parse_int64(const char *text, gint64 min, gint64 max, gint64 *value, GError **error)
 {
     g_autofree char *shown = NULL;

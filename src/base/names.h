@@ -23,5 +23,7 @@ gboolean sv_enum_parse(const char *const *names, guint n, const char *text, guin
 /* Whole-string decimal, digits after an optional minus. Not one: SV_ERR_INVALID; outside of @min and
  * @max: SV_ERR_LIMIT. */
 gboolean sv_parse_int64(const char *text, gint64 min, gint64 max, gint64 *value, GError **error);
+/* Bytes as runc takes them: "-1", "64m", "1.5g", "2 GiB". Of a fraction nine digits count. */
+gboolean sv_parse_size(const char *text, gint64 *value);
 
 G_END_DECLS

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +28,23 @@ gboolean sv_cli_write_pid(const char *path, int pid, GError **error)
     g_autofree char *text = g_strdup_printf("%d", pid);
 
     return !path || sv_file_write_atomic(path, text, strlen(text), 0644, FALSE, error);
+}
+
+gboolean sv_cli_read_file(const char *path, gsize max, char **text, gsize *len, GError **error)
+{
+    g_auto(SvFd) fd = -1;
+
+    if (g_str_equal(path, "-"))
+        return sv_fd_read_all(STDIN_FILENO, max, text, len, error);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        sv_error_set_errno(error, SV_CLI_ERROR, errno, "open %s", path);
+        return FALSE;
+    }
+    if (sv_fd_read_all(fd, max, text, len, error))
+        return TRUE;
+    g_prefix_error(error, "%s: ", path);
+    return FALSE;
 }
 
 gboolean sv_cli_check_pid_file(const char *path, GError **error)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "base/fd.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/names.h"
 #include "cli/target.h"
 #include <string.h>
-#include <unistd.h>
 
 #define RESOURCES_MAX (1024 * 1024)
 
@@ -49,35 +46,28 @@ static const struct {
     const char *option;
     gsize offset;
     const char *group, *member;
-    gboolean text, size;
+    enum { TEXT, SIZE, NUMBER } kind;
+    gint64 min, max; /* of a number */
 } members[] = {
-    {"memory", FIELD(memory), "memory", "limit", FALSE, TRUE},
-    {"memory-reservation", FIELD(reservation), "memory", "reservation", FALSE, TRUE},
-    {"memory-swap", FIELD(swap), "memory", "swap", FALSE, TRUE},
-    {"cpu-period", FIELD(period), "cpu", "period", FALSE, FALSE},
-    {"cpu-quota", FIELD(quota), "cpu", "quota", FALSE, FALSE},
-    {"cpu-share", FIELD(shares), "cpu", "shares", FALSE, FALSE},
-    {"cpu-burst", FIELD(burst), "cpu", "burst", FALSE, FALSE},
-    {"cpu-idle", FIELD(idle), "cpu", "idle", FALSE, FALSE},
-    {"cpuset-cpus", FIELD(cpus), "cpu", "cpus", TRUE, FALSE},
-    {"cpuset-mems", FIELD(mems), "cpu", "mems", TRUE, FALSE},
-    {"pids-limit", FIELD(pids), "pids", "limit", FALSE, FALSE},
-    {"blkio-weight", FIELD(weight), "blockIO", "weight", FALSE, FALSE},
+    {"memory", FIELD(memory), "memory", "limit", SIZE, 0, 0},
+    {"memory-reservation", FIELD(reservation), "memory", "reservation", SIZE, 0, 0},
+    {"memory-swap", FIELD(swap), "memory", "swap", SIZE, 0, 0},
+    {"cpu-period", FIELD(period), "cpu", "period", NUMBER, 0, G_MAXINT64},
+    {"cpu-quota", FIELD(quota), "cpu", "quota", NUMBER, -1, G_MAXINT64},
+    {"cpu-share", FIELD(shares), "cpu", "shares", NUMBER, 0, G_MAXINT64},
+    {"cpu-burst", FIELD(burst), "cpu", "burst", NUMBER, 0, G_MAXINT64},
+    {"cpu-idle", FIELD(idle), "cpu", "idle", NUMBER, 0, 1},
+    {"cpuset-cpus", FIELD(cpus), "cpu", "cpus", TEXT, 0, 0},
+    {"cpuset-mems", FIELD(mems), "cpu", "mems", TEXT, 0, 0},
+    {"pids-limit", FIELD(pids), "pids", "limit", NUMBER, -1, G_MAXINT64},
+    {"blkio-weight", FIELD(weight), "blockIO", "weight", NUMBER, 0, 1000},
 };
 
-/* A number with an optional k, m, g or t. */
-static gboolean parse_number(const char *text, gboolean size, gint64 *value)
+static gboolean parse(guint i, const char *text, gint64 *value)
 {
-    static const char suffixes[] = "bkmgt";
-    gsize len = strlen(text);
-    const char *suffix = size && len > 1 ? strchr(suffixes, g_ascii_tolower(text[len - 1])) : NULL;
-    g_autofree char *digits = g_strndup(text, suffix ? len - 1 : len);
-    gint64 unit = suffix ? G_GINT64_CONSTANT(1) << 10 * (suffix - suffixes) : 1;
-
-    if (!sv_parse_int64(digits, -1, G_MAXINT64 / unit, value, NULL))
-        return FALSE;
-    *value *= unit;
-    return TRUE;
+    if (members[i].kind == SIZE)
+        return sv_parse_size(text, value);
+    return sv_parse_int64(text, members[i].min, members[i].max, value, NULL);
 }
 
 static gboolean apply_options(JsonObject *resources, const Options *opts, GError **error)
@@ -89,7 +79,7 @@ static gboolean apply_options(JsonObject *resources, const Options *opts, GError
 
         if (!text)
             continue;
-        if (!members[i].text && !parse_number(text, members[i].size, &number)) {
+        if (members[i].kind != TEXT && !parse(i, text, &number)) {
             g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID, "invalid value \"%s\" for --%s", text,
                 members[i].option);
             return FALSE;
@@ -97,7 +87,7 @@ static gboolean apply_options(JsonObject *resources, const Options *opts, GError
         if (!json_object_has_member(resources, members[i].group))
             json_object_set_object_member(resources, members[i].group, json_object_new());
         group = json_object_get_object_member(resources, members[i].group);
-        if (members[i].text)
+        if (members[i].kind == TEXT)
             json_object_set_string_member(group, members[i].member, text);
         else
             json_object_set_int_member(group, members[i].member, number);
@@ -113,9 +103,7 @@ static char *make_resources(const Options *opts, GError **error)
     gsize len = 0;
 
     if (opts->resources) {
-        if (!(g_str_equal(opts->resources, "-")
-                    ? sv_fd_read_all(STDIN_FILENO, RESOURCES_MAX, &text, &len, error)
-                    : sv_file_read(opts->resources, RESOURCES_MAX, &text, &len, error)))
+        if (!sv_cli_read_file(opts->resources, RESOURCES_MAX, &text, &len, error))
             return NULL;
         node = sv_json_parse(text, (gssize)len, FALSE, "resources", error);
     } else {
@@ -125,6 +113,16 @@ static char *make_resources(const Options *opts, GError **error)
             return NULL;
     }
     return node ? sv_json_text(node, FALSE) : NULL;
+}
+
+static void warn_of_ignored(const Options *opts)
+{
+    if (opts->cache_schema || opts->bandwidth_schema)
+        g_warning("update: the machine has no resctrl: --l3-cache-schema and --mem-bw-schema are "
+                  "ignored");
+    if (opts->weight && !opts->resources)
+        g_warning("update: the machine's disks have no scheduler for it: --blkio-weight is "
+                  "ignored");
 }
 
 static void set_list(const GPtrArray *list, size_t *n, char ***out)
@@ -142,9 +140,7 @@ static int cmd_update(SvCli *cli, gconstpointer values, char **args, GError **er
 
     if (!sv_target_load(&target, cli, args[0], "update", error))
         return -1;
-    if (opts->cache_schema || opts->bandwidth_schema)
-        g_warning("update: the machine has no resctrl: --l3-cache-schema and --mem-bw-schema are "
-                  "ignored");
+    warn_of_ignored(opts);
     resources = make_resources(opts, error);
     if (!resources || !sv_target_connect(&target, cli, error))
         return -1;

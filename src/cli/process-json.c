@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cli/process-json.h"
-#include "base/fd.h"
-#include "base/file.h"
 #include "base/names.h"
-#include "cli/options.h"
+#include "cli/cli.h"
 #include "oci/spec.h"
 #include <string.h>
-#include <unistd.h>
 
 #define PROCESS_MAX (16u * 1024 * 1024)
 
@@ -136,8 +133,7 @@ JsonNode *sv_process_from_file(const char *path, GError **error)
     JsonNode *node = NULL;
     gsize len = 0;
 
-    if (g_str_equal(path, "-") ? sv_fd_read_all(STDIN_FILENO, PROCESS_MAX, &text, &len, error)
-                               : sv_file_read(path, PROCESS_MAX, &text, &len, error))
+    if (sv_cli_read_file(path, PROCESS_MAX, &text, &len, error))
         node = sv_process_parse(text, len, error);
     if (!node)
         g_prefix_error(error, "process file %s: ", path);

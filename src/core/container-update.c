@@ -3,6 +3,7 @@
  * guest's cgroup is written, and at last devices go; what is refused on the way changes nothing. */
 #include "core/disks.h"
 #include "core/guestspec.h"
+#include "core/update-limits.h"
 #include "core/sandbox-priv.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ typedef struct {
     char *id;
     JsonNode *resources;
     SvDeviceChange *devices; /* nullable */
-    gint64 old_cpu, old_memory, old_pod_cpu, old_pod_memory;
+    gint64 old_cpu, old_memory, old_quota, old_period, old_pod_cpu, old_pod_memory;
     SvDone done;
     gpointer user_data;
 } Update;
@@ -51,6 +52,8 @@ static void take_back(Update *update)
         return;
     container->record->demand_cpu = update->old_cpu;
     container->record->demand_memory = update->old_memory;
+    container->record->cpu_quota = update->old_quota;
+    container->record->cpu_period = update->old_period;
     update->sandbox->record->pod_cpu = update->old_pod_cpu;
     update->sandbox->record->pod_memory = update->old_pod_memory;
 }
@@ -92,6 +95,10 @@ static void on_grown(const GError *ignored, gpointer user_data)
         return;
     }
     Sandvirt__V1__UpdateRequest message = SANDVIRT__V1__UPDATE_REQUEST__INIT;
+    SvLimitsFirst first;
+    sv_limits_first(json_node_get_object(update->resources), &first);
+    message.first = first.list;
+    message.n_first = first.n;
     message.container_id = update->id;
     message.resources.data = (guint8 *)text;
     message.resources.len = strlen(text);
@@ -110,8 +117,11 @@ static void begin(Update *update)
     }
     update->old_cpu = container->record->demand_cpu;
     update->old_memory = container->record->demand_memory;
+    update->old_quota = container->record->cpu_quota;
+    update->old_period = container->record->cpu_period;
     update->old_pod_cpu = sandbox->record->pod_cpu;
     update->old_pod_memory = sandbox->record->pod_memory;
+    sv_limits_complete(container->record, json_node_get_object(update->resources));
     sv_machine_change_demand(container, update->resources);
     sv_machine_grow(sandbox, on_grown, update);
 }

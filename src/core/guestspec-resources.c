@@ -211,16 +211,27 @@ static void warn_of_ignored(JsonObject *resources, GPtrArray *warnings)
         sv_guest_warn(warnings, "linux.resources.rdma: is ignored");
 }
 
+/* A zero is no limit of zero bytes, which ended the container, but none that was given: as runc takes it. */
+static JsonObject *build_memory(JsonObject *from)
+{
+    static const char *const names[] = {"limit", "reservation", "swap", "checkBeforeUpdate", NULL};
+    JsonObject *to = sv_guest_copy_members(from, names);
+
+    for (guint i = 0; i < 3; i++)
+        if (int_member(to, names[i]) == 0)
+            json_object_remove_member(to, names[i]);
+    return to;
+}
+
 JsonObject *sv_guest_build_resources(
     JsonObject *resources, guint cpus, GHashTable *devices, GPtrArray *warnings, GError **error)
 {
-    static const char *const memory[] = {"limit", "reservation", "swap", "checkBeforeUpdate", NULL};
     static const char *const pids[] = {"limit", NULL};
     g_autoptr(JsonObject) target = json_object_new();
     JsonObject *part = NULL;
 
     if ((part = sv_guest_object(resources, "memory")))
-        set_part(target, "memory", sv_guest_copy_members(part, memory));
+        set_part(target, "memory", build_memory(part));
     if ((part = sv_guest_object(resources, "pids")))
         set_part(target, "pids", sv_guest_copy_members(part, pids));
     if (!build_cpu(resources, target, cpus, error) ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How big the machine is: from what its containers ask for, at its start and while it runs. */
+#include "core/update-limits.h"
 #include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 
@@ -35,6 +36,7 @@ void sv_machine_note_demand(SvContainer *container)
     SvDemand pod = sv_demand_of_pod(container->pod);
     container->record->demand_cpu = demand.cpu_milli;
     container->record->demand_memory = demand.memory_bytes;
+    sv_limits_note(container->record, sv_resources_of_spec(container->spec));
     if (sandbox->machine != SV_MACHINE_NONE)
         return;
     if (pod.cpu_milli)
@@ -56,6 +58,7 @@ void sv_machine_change_demand(SvContainer *container, JsonNode *node)
     SvSandboxRecord *sandbox = container->sandbox->record;
     SvDemand demand = sv_demand_of_resources(resources);
     JsonObject *part = NULL;
+    sv_limits_note(record, resources);
     if (sv_json_get_object(resources, "cpu", "", &part, NULL) && part &&
         json_object_has_member(part, "quota")) {
         /* the pod's annotations are of its start: they follow what is changed */

@@ -41,6 +41,8 @@ static const SvField fields[] = {
     {"owner", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvRecord, owner)},
     {"demandCpu", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, demand_cpu)},
     {"demandMemory", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, demand_memory)},
+    {"cpuQuota", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, cpu_quota)},
+    {"cpuPeriod", SV_FIELD_INT64, G_STRUCT_OFFSET(SvRecord, cpu_period)},
 };
 
 static const SvField exec_fields[] = {

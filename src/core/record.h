@@ -35,6 +35,7 @@ typedef struct {
     char *error; /* nullable: what went wrong at the end */
     uid_t owner;
     gint64 demand_cpu, demand_memory; /* what it asks of the machine (core/sizing.h); 0: no limit */
+    gint64 cpu_quota, cpu_period; /* of its cgroup, microseconds; 0: none, the default */
     GHashTable *annotations; /* never NULL */
     GPtrArray *execs; /* SvExecRecord (g_free) */
     char *cgroup, *cgroup_made, *scope; /* on the host; nullable. See core/host-cgroup.h */

@@ -42,14 +42,19 @@ SvDemand sv_demand_of_resources(JsonObject *resources)
     return demand;
 }
 
-SvDemand sv_demand_of_spec(const SvSpec *spec)
+JsonObject *sv_resources_of_spec(const SvSpec *spec)
 {
     JsonObject *root = json_node_get_object(spec->json);
     JsonObject *linux_object = NULL, *resources = NULL;
     if (!sv_json_get_object(root, "linux", "linux", &linux_object, NULL) || !linux_object ||
         !sv_json_get_object(linux_object, "resources", "linux.resources", &resources, NULL))
-        resources = NULL;
-    return sv_demand_of_resources(resources);
+        return NULL;
+    return resources;
+}
+
+SvDemand sv_demand_of_spec(const SvSpec *spec)
+{
+    return sv_demand_of_resources(sv_resources_of_spec(spec));
 }
 
 SvDemand sv_demand_of_pod(const SvPod *pod)

@@ -27,6 +27,7 @@ typedef struct {
 gint64 sv_cpu_milli(gint64 quota, gint64 period);
 /* linux.resources of @spec, or of an `update` request (@resources: its object; nullable). */
 SvDemand sv_demand_of_spec(const SvSpec *spec);
+JsonObject *sv_resources_of_spec(const SvSpec *spec); /* (transfer none) (nullable) */
 SvDemand sv_demand_of_resources(JsonObject *resources);
 /* Annotations of a pod sandbox; both 0 when it has none. */
 SvDemand sv_demand_of_pod(const SvPod *pod);

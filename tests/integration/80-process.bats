@@ -48,6 +48,8 @@ with() {
     jq '.process | .args = ["sh", "-c", "ulimit -n"] | .terminal = false
         | .rlimits = [{type: "RLIMIT_NOFILE", soft: 77, hard: 99}]' "$BUNDLES/config.json" >"$T/p.json"
     assert_eq "$(rt exec --process "$T/p.json" "$POD")" 77
+    assert_eq "$(rt exec --process <(cat "$T/p.json") "$POD")" 77
+    assert_eq "$(rt exec --process - "$POD" <"$T/p.json")" 77
 }
 
 @test "capabilities: five sets, one that nobody knows" {

@@ -89,6 +89,8 @@ between() {
     echo '{"pids": {"limit": 77}}' >"$T/r.json"
     rt update --resources "$T/r.json" "$POD"
     assert_eq "$(rt exec "$POD" cat $CGROUP/pids.max)" 77
+    rt update --resources <(echo '{"pids": {"limit": 66}}') "$POD"
+    assert_eq "$(rt exec "$POD" cat $CGROUP/pids.max)" 66
     echo '{"pids": {"limit": 88}, "cpu": {"quota": 60000, "period": 100000, "burst": 2000}}' | rt update -r - "$POD"
     assert_eq "$(rt exec "$POD" cat $CGROUP/pids.max $CGROUP/cpu.max $CGROUP/cpu.max.burst)" \
         $'88\n60000 100000\n2000'
@@ -109,6 +111,51 @@ between() {
     assert_eq "$(rt exec "$POD" cat $CGROUP/cpu.idle $CGROUP/cpu.weight)" $'0\n39'
 }
 
+# What files of $POD's cgroup say, in a line.
+values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
+
+@test "update: of limits that belong together what is left out is as it was" {
+    rt update --cpu-quota 30000 --cpu-period 50000 "$POD"
+    rt update --cpu-quota 20000 "$POD"
+    assert_eq "$(values cpu.max)" '20000 50000 '
+    rt update --cpu-period 40000 "$POD"
+    assert_eq "$(values cpu.max)" '20000 40000 '
+    rt update --memory 600MiB "$POD"
+    rt update --memory-swap 700m "$POD"
+    assert_eq "$(values memory.max memory.swap.max)" "$((600 * MIB)) $((100 * MIB)) "
+    rt update --memory -1 "$POD"
+    assert_eq "$(values memory.max memory.swap.max)" 'max max '
+    rt update --cpu-quota -1 "$POD"
+    assert_eq "$(values cpu.max)" 'max 40000 '
+    rt update --cpu-period 0 "$POD"
+    assert_eq "$(values cpu.max)" 'max 100000 '
+    # Zeros say nothing: those of runc's own example, which were a limit of no memory at all.
+    rt update --memory 500m --cpu-quota 50000 --cpu-share 512 "$POD"
+    echo '{"memory": {"limit": 0, "reservation": 0, "swap": 0}, "cpu": {"shares": 0, "quota": 0, "period": 0,
+        "realtimeRuntime": 0, "realtimePeriod": 0, "cpus": "", "mems": ""}, "blockIO": {"weight": 0}}' | rt update -r - "$POD"
+    assert_eq "$(values memory.max cpu.max cpu.weight)" "$((500 * MIB)) 50000 100000 20 "
+}
+
+@test "update: limits that the kernel takes in one order only, and back" {
+    rt update --cpu-idle 1 "$POD"
+    echo '{"cpu": {"idle": 0, "shares": 512}, "unified": {"no.such": "1"}}' >"$T/r.json"
+    try rt update -r "$T/r.json" "$POD"
+    assert_refused
+    assert_eq "$(values cpu.idle)" '1 '
+    rt update --cpu-idle 0 --cpu-share 512 "$POD"
+    assert_eq "$(values cpu.idle cpu.weight)" '0 20 '
+    rt update --cpu-quota 50000 --cpu-period 100000 --cpu-burst 20000 "$POD"
+    rt update --cpu-quota 10000 --cpu-burst 5000 "$POD"
+    assert_eq "$(values cpu.max cpu.max.burst)" '10000 100000 5000 '
+    for burst in 1000 30000; do
+        echo "{\"cpu\": {\"quota\": $((burst * 2)), \"burst\": $burst, \"idle\": 1}, \"unified\": {\"no.such\": \"1\"}}" >"$T/r.json"
+        try rt update -r "$T/r.json" "$POD"
+        assert_refused
+        assert_eq "$(values cpu.max cpu.max.burst cpu.idle cpu.weight)" '10000 100000 5000 0 20 '
+    done
+    rt update --cpu-burst 0 --cpu-quota -1 "$POD"
+}
+
 @test "update: what is refused changes nothing" {
     local now
     now=$(rt exec "$POD" sh -c "cd $CGROUP; cat memory.max cpu.max pids.max cpu.weight")
@@ -116,6 +163,11 @@ between() {
     assert_refused cpu.max
     try rt update --memory 1x "$POD"
     assert_refused --memory
+    for bad in --memory=-2 --memory-swap=x --memory-reservation=1kk --cpu-period=-1 --cpu-quota=-2 --cpu-share=-1 \
+        --cpu-burst=-1 --cpu-idle=2 --pids-limit=-2 --pids-limit=many --blkio-weight=1001 --cpuset-cpus=x --cpuset-cpus=1-0; do
+        try rt update "$bad" "$POD"
+        assert_refused "${bad#*=}"
+    done
     for bad in '{"memory": {"limit": "x"}}' '{"pids": {"limit": 5}, "cpu": {"cpus": "x"}}' '[]' \
         '{"pids": {"limit": 5}, "unified": {"no.such": "1"}}'; do
         echo "$bad" >"$T/r.json"

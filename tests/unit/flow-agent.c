@@ -106,6 +106,8 @@ void flow_agent_free(FlowAgent *agent)
     g_hash_table_destroy(agent->processes);
     g_hash_table_destroy(agent->plans);
     g_byte_array_unref(agent->greeting);
+    g_free(agent->resources);
+    g_free(agent->first);
     g_free(agent);
 }
 
@@ -319,6 +321,20 @@ static void do_exec(FlowAgent *agent, guint32 stream, GBytes *payload)
     sv_message_free(request);
 }
 
+static void do_update(FlowAgent *agent, GBytes *payload)
+{
+    Sandvirt__V1__UpdateRequest *request =
+        UNPACK(Sandvirt__V1__UpdateRequest, sandvirt__v1__update_request__descriptor, payload);
+    GString *first = g_string_new(NULL);
+    for (size_t i = 0; i < request->n_first; i++)
+        g_string_append_printf(first, "%s=%s ", request->first[i]->key, request->first[i]->value);
+    g_free(agent->resources);
+    agent->resources = g_strndup((const char *)request->resources.data, request->resources.len);
+    g_free(agent->first);
+    agent->first = g_string_free(first, FALSE);
+    sv_message_free(request);
+}
+
 static GError *do_signal(FlowAgent *agent, GBytes *payload)
 {
     Sandvirt__V1__SignalRequest *request =
@@ -450,6 +466,8 @@ static void serve(FlowAgent *agent, guint32 stream, const char *method, GBytes *
         error = do_container(agent, method, payload);
     } else if (g_str_equal(method, "Resize")) {
         do_resize(agent, payload);
+    } else if (g_str_equal(method, "Update")) {
+        do_update(agent, payload);
     } else if (g_str_equal(method, "Forward")) {
         do_forward(agent, payload);
     } else if (g_str_equal(method, "Setup")) {

@@ -43,6 +43,7 @@ typedef struct {
     GHashTable *plans; /* method -> Plan */
     GHashTable *processes; /* handle -> FlowGuestProcess */
     gboolean set_up;
+    char *resources, *first; /* of the last Update; "FILE=TEXT " for each */
     guint64 token; /* first bytes of what the host sent */
     void (*on_shutdown)(gpointer user_data); /* Shutdown was answered; nullable */
     gpointer user_data;

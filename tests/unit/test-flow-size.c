@@ -89,6 +89,68 @@ static void test_update(void)
     flow_free(flow);
 }
 
+/* The quota's period and the period's quota are those that were set before; the size follows. */
+static void test_update_half(void)
+{
+    FlowFixture *flow = flow_new(CONF);
+    FlowContainer *a = flow_create(flow, "a",
+        "\"linux\":{\"resources\":{\"cpu\":{\"quota\":30000,\"period\":50000},"
+        "\"memory\":{\"limit\":67108864}}}");
+    static const struct {
+        const char *update, *in_guest;
+        gint64 demand;
+    } rows[] = {
+        {"{\"cpu\":{\"quota\":60000}}", "{\"cpu\":{\"quota\":60000,\"period\":50000}}", 1200},
+        {"{\"cpu\":{\"period\":20000}}", "{\"cpu\":{\"quota\":60000,\"period\":20000}}", 3000},
+        {"{\"cpu\":{\"shares\":512}}", "{\"cpu\":{\"shares\":512}}", 3000},
+        {"{\"cpu\":{\"quota\":null,\"shares\":512}}", "{\"cpu\":{\"shares\":512}}", 3000},
+        {"{\"cpu\":{\"period\":0}}", "{\"cpu\":{\"quota\":60000,\"period\":100000}}", 600},
+        {"{\"cpu\":{\"quota\":-1}}", "{\"cpu\":{\"quota\":-1,\"period\":100000}}", 0},
+        {"{\"cpu\":{\"quota\":0,\"period\":0,\"shares\":0},\"memory\":{\"limit\":0,"
+         "\"reservation\":0,\"swap\":0}}",
+            "{\"cpu\":{\"shares\":0}}", 0},
+        {"{\"memory\":{\"swap\":134217728}}",
+            "{\"memory\":{\"limit\":67108864,\"swap\":134217728}}", 0},
+        {"{\"memory\":{\"limit\":-1}}", "{\"memory\":{\"limit\":-1,\"swap\":-1}}", 0},
+        {"{\"memory\":{\"swap\":134217728}}", "{\"memory\":{\"swap\":134217728}}", 0},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_auto(FlowAnswer) answer = {FALSE, NULL};
+        g_test_message("%s", rows[i].update);
+        update(a, rows[i].update, &answer);
+        flow_assert_ok(&answer);
+        g_assert_cmpstr(flow->agent->resources, ==, rows[i].in_guest);
+        SvRecord *record = flow_record(flow, "a");
+        g_assert_cmpint(record->demand_cpu, ==, rows[i].demand);
+        sv_record_free(record);
+    }
+    flow_delete(a, FALSE);
+    flow_free(flow);
+}
+
+/* What the kernel must have before the rest; of what is refused nothing is remembered. */
+static void test_update_order(void)
+{
+    FlowFixture *flow = flow_new(CONF);
+    FlowContainer *a = flow_create(flow, "a", NULL);
+    g_auto(FlowAnswer) idle = {FALSE, NULL}, busy = {FALSE, NULL}, bad = {FALSE, NULL};
+    update(a, "{\"cpu\":{\"idle\":1,\"shares\":512}}", &idle);
+    flow_assert_ok(&idle);
+    g_assert_cmpstr(flow->agent->first, ==, "");
+    update(a, "{\"cpu\":{\"idle\":0,\"shares\":512,\"burst\":7,\"quota\":9}}", &busy);
+    flow_assert_ok(&busy);
+    g_assert_cmpstr(flow->agent->first, ==, "cpu.idle=0 cpu.max.burst=7 ");
+    flow_agent_fail(flow->agent, "Update", SV_ERR_FAILED);
+    update(a, "{\"cpu\":{\"quota\":50000,\"period\":20000}}", &bad);
+    flow_assert_failed(&bad, SV_ERR_FAILED, "");
+    SvRecord *record = flow_record(flow, "a");
+    g_assert_cmpint(record->cpu_quota, ==, 9);
+    g_assert_cmpint(record->cpu_period, ==, 100000);
+    sv_record_free(record);
+    flow_delete(a, FALSE);
+    flow_free(flow);
+}
+
 int main(int argc, char **argv)
 {
     if (!flow_init(&argc, &argv)) {
@@ -98,5 +160,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flow/size/create", test_create);
     g_test_add_func("/flow/size/refused", test_refused);
     g_test_add_func("/flow/size/update", test_update);
+    g_test_add_func("/flow/size/update-half", test_update_half);
+    g_test_add_func("/flow/size/update-order", test_update_order);
     return g_test_run();
 }

@@ -135,6 +135,32 @@ static void test_int64(void)
     g_assert_cmpint(value, ==, 5);
 }
 
+static void test_size(void)
+{
+    static const struct {
+        const char *text;
+        gint64 value;
+    } good[] = {{"-1", -1}, {"0", 0}, {"10", 10}, {"10b", 10}, {"1k", 1024}, {"2M", 2 << 20},
+        {"3GB", G_GINT64_CONSTANT(3) << 30}, {"4 GiB", G_GINT64_CONSTANT(4) << 30},
+        {"1.5g", G_GINT64_CONSTANT(3) << 29}, {"0.5", 0}, {"1t", G_GINT64_CONSTANT(1) << 40},
+        {"9223372036854775807", G_MAXINT64}, {"1.0000000000000k", 1024}};
+    static const char *const bad[] = {"", " ", "-2", "x", "1x", "1.", ".5", "1.5.2", "1 ", "1  k",
+        "k", "1kk", "1bk", "9223372036854775808", "99999999999999999999999", "8388608t", "8192p",
+        "+1", "0x10", "1e3", "-1k"};
+    gint64 value = 7;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(good); i++) {
+        g_test_message("%s", good[i].text);
+        g_assert_true(sv_parse_size(good[i].text, &value));
+        g_assert_cmpint(value, ==, good[i].value);
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_test_message("%s", bad[i]);
+        g_assert_false(sv_parse_size(bad[i], &value));
+    }
+    g_assert_false(sv_parse_size(NULL, &value));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -144,5 +170,6 @@ int main(int argc, char **argv)
     g_test_add_func("/names/signal-terminates", test_signal_terminates);
     g_test_add_func("/names/enum", test_enum);
     g_test_add_func("/names/int64", test_int64);
+    g_test_add_func("/names/size", test_size);
     return g_test_run();
 }
