@@ -60,12 +60,12 @@ static void on_executed(const GError *error, pid_t pid, gint64 spent_us, gpointe
     sv_container_release_check(container);
 }
 
-static gboolean run_crun(Exec *exec, const char *tag, GError **error)
+static gboolean run_crun(Exec *exec, const char *tag, const char *cgroup, GError **error)
 {
     SvContainer *container = exec->container;
     const char *console = sv_stdio_console(exec->stdio);
-    const char *args[] = {
-        "--process", exec->spec, "--detach", console ? "--console-socket" : NULL, console, NULL};
+    const char *args[8] = {"--process", exec->spec, "--detach"};
+    gsize n = 3;
     SvCrunCall call = {.verb = "exec",
         .args = args,
         .id = container->id,
@@ -74,6 +74,14 @@ static gboolean run_crun(Exec *exec, const char *tag, GError **error)
         .want_pid = TRUE};
     SvCrun *crun;
 
+    if (console) {
+        args[n++] = "--console-socket";
+        args[n++] = console;
+    }
+    if (*cgroup) {
+        args[n++] = "--cgroup";
+        args[n++] = cgroup;
+    }
     sv_stdio_child_fds(exec->stdio, &call);
     crun = sv_crun_start(container->agent, &call, on_executed, exec, error);
     sv_stdio_close_child(exec->stdio);
@@ -104,7 +112,7 @@ static gboolean start(Exec *exec, const Sandvirt__V1__ExecRequest *request, GErr
         request->rows, request->cols, error);
     return exec->stdio &&
         sv_stdio_add(exec->stdio, request->descriptors, request->n_descriptors, error) &&
-        run_crun(exec, tag, error);
+        run_crun(exec, tag, request->cgroup, error);
 }
 
 void sv_container_exec(SvCall *call)

@@ -5,11 +5,12 @@
 #include "cli/process-json.h"
 #include "cli/shim-child.h"
 #include "cli/target.h"
+#include "core/guestspec.h"
 #include <string.h>
 
 typedef struct {
     SvExecProcess process;
-    const char *process_file, *pid_file, *console_socket, *ignored, *pidfd_socket;
+    const char *process_file, *pid_file, *console_socket, *cgroup, *pidfd_socket;
     gboolean detach, ignored_flag;
     gint64 preserve_fds;
 } Options;
@@ -31,8 +32,9 @@ static const SvOption options[] = {
         "unix socket that receives the terminal"},
     {"preserve-fds", 0, SV_OPT_INT, FIELD(preserve_fds), "N",
         "further descriptors of the caller that it gets, as streams"},
-    {"pidfd-socket", 0, SV_OPT_STRING, FIELD(pidfd_socket), "PATH", NULL},
-    {"cgroup", 0, SV_OPT_STRING, FIELD(ignored), "PATH", NULL},
+    {"pidfd-socket", 0, SV_OPT_STRING, FIELD(pidfd_socket), "PATH",
+        "unix socket that receives its pidfd"},
+    {"cgroup", 0, SV_OPT_STRING, FIELD(cgroup), "PATH", "cgroup below the container's to run in"},
     {"no-subreaper", 0, SV_OPT_FLAG, FIELD(ignored_flag), NULL, NULL},
     {"ignore-paused", 0, SV_OPT_FLAG, FIELD(ignored_flag), NULL, NULL},
     {NULL},
@@ -47,11 +49,24 @@ typedef struct {
     SvForeground fg;
 } Exec;
 
+/* Of what was asked for here. What an engine's process.json has always is not told each time. */
+static void warn_of_ignored(const SvExecProcess *process)
+{
+    if (process->apparmor && *process->apparmor)
+        g_warning("exec: --apparmor: the machine has no AppArmor, ignored");
+    if (process->process_label && *process->process_label)
+        g_warning("exec: --process-label: the machine has no SELinux, ignored");
+    for (guint i = 0; process->caps && i < process->caps->len; i++)
+        if (!sv_guest_knows_capability(process->caps->pdata[i]))
+            g_warning("exec: unknown capability \"%s\", ignored", (char *)process->caps->pdata[i]);
+}
+
 static JsonNode *make_process(
     const SvRecord *record, const Options *opts, char **args, GError **error)
 {
     if (opts->process_file)
         return sv_process_from_file(opts->process_file, error);
+    warn_of_ignored(&opts->process);
     if (args[1])
         return sv_process_from_container(record, &opts->process, args + 1, error);
     g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID, "exec: no command is given");
@@ -59,7 +74,8 @@ static JsonNode *make_process(
 }
 
 /* Nothing has begun yet: when the monitor dies here, the next one is asked. */
-static gboolean prepare(Exec *exec, SvCli *cli, JsonNode *process, GError **error)
+static gboolean prepare(
+    Exec *exec, SvCli *cli, JsonNode *process, const char *cgroup, GError **error)
 {
     Sandvirt__V1__ExecPrepareRequest request = SANDVIRT__V1__EXEC_PREPARE_REQUEST__INIT;
     SvTarget *target = &exec->target;
@@ -69,6 +85,7 @@ static gboolean prepare(Exec *exec, SvCli *cli, JsonNode *process, GError **erro
     request.container_id = target->record->id;
     request.process.data = (guint8 *)text;
     request.process.len = strlen(text);
+    request.cgroup = (char *)(cgroup ? cgroup : "");
     response = (Sandvirt__V1__ExecPrepareResponse *)sv_target_ask(target, cli, "ExecPrepare",
         &request.base, &sandvirt__v1__exec_prepare_response__descriptor, error);
     if (!response)
@@ -104,7 +121,7 @@ static gboolean run(Exec *exec, SvCli *cli, const Options *opts, JsonNode *proce
     SvTarget *target = &exec->target;
     g_auto(SvFd) netns = container_netns(target->record, error);
 
-    if (netns < 0 || !prepare(exec, cli, process, error))
+    if (netns < 0 || !prepare(exec, cli, process, opts->cgroup, error))
         return FALSE;
     exec->args.netns_fd = netns;
     if (!sv_shim_child_start(&exec->shim, cli, target->paths, target->config, &exec->args, error))
@@ -112,7 +129,8 @@ static gboolean run(Exec *exec, SvCli *cli, const Options *opts, JsonNode *proce
     /* Before the process runs: what is typed at its first word is for it. */
     if (!opts->detach)
         sv_foreground_begin(&exec->fg, exec->own_terminal);
-    return start(exec, error) && sv_cli_write_pid(opts->pid_file, exec->shim.pid, error) &&
+    return start(exec, error) && sv_shim_child_send_pidfd(&exec->shim, opts->pidfd_socket, error) &&
+        sv_cli_write_pid(opts->pid_file, exec->shim.pid, error) &&
         sv_shim_child_release(&exec->shim, TRUE, error);
 }
 
@@ -123,6 +141,8 @@ static gboolean check_console(const Options *opts, gboolean terminal, GError **e
             "a terminal is asked for, but no console socket is given (--console-socket)");
         return FALSE;
     }
+    if (terminal && !opts->console_socket && !sv_terminal_check(error))
+        return FALSE;
     return sv_cli_check_pid_file(opts->pid_file, error);
 }
 

@@ -78,6 +78,8 @@ static gboolean check_console(
     else if (spec->terminal && !socket && !foreground)
         g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID,
             "process.terminal is true, but no console socket is given (--console-socket)");
+    else if (spec->terminal && !socket)
+        return sv_terminal_check(error);
     else if (socket && stat(socket, &st) < 0)
         sv_error_set_errno(error, SV_CLI_ERROR, errno, "console socket %s", socket);
     else if (socket && !S_ISSOCK(st.st_mode))
@@ -254,6 +256,7 @@ static gboolean make_ready(SvCreated *created, SvCli *cli, const SvCreateOptions
 
     return sv_shim_child_start(&created->shim, cli, target->paths, target->config, args, error) &&
         call_create(created, args->container, error) &&
+        sv_shim_child_send_pidfd(&created->shim, options->pidfd_socket, error) &&
         sv_cli_write_pid(options->pid_file, created->shim.pid, error) &&
         sv_shim_child_release(&created->shim, FALSE, error);
 }

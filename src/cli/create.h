@@ -22,7 +22,7 @@ typedef struct {
         {"pid-file", 0, SV_OPT_STRING, G_STRUCT_OFFSET(type, field.pid_file), "FILE",              \
             "where to write the container's pid"},                                                 \
         {"pidfd-socket", 0, SV_OPT_STRING, G_STRUCT_OFFSET(type, field.pidfd_socket), "PATH",      \
-            NULL},                                                                                 \
+            "unix socket that receives its pidfd"},                                                \
         {"no-pivot", 0, SV_OPT_FLAG, G_STRUCT_OFFSET(type, field.no_pivot), NULL,                  \
             "no pivot_root in the machine"},                                                       \
         {"no-new-keyring", 0, SV_OPT_FLAG, G_STRUCT_OFFSET(type, field.no_new_keyring), NULL,      \

@@ -33,6 +33,18 @@ gboolean sv_stdin_is_null(void)
     return fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
+gboolean sv_terminal_check(GError **error)
+{
+    g_auto(SvFd) tty = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (!sv_stdin_is_null() || isatty(STDOUT_FILENO) || isatty(STDERR_FILENO) || tty >= 0)
+        return TRUE;
+    g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID,
+        "a terminal is asked for, but there is none: no console socket is given "
+        "(--console-socket), stdin is /dev/null");
+    return FALSE;
+}
+
 gboolean sv_preserve_fds_check(gint64 n, guint *count, GError **error)
 {
     if (n < 0 || n > SV_DESCRIPTORS_MAX) {
@@ -222,6 +234,23 @@ gboolean sv_shim_child_call(SvShimChild *child, SvTarget *target, const char *me
     if (ended)
         explain(child, &local);
     g_propagate_error(error, local);
+    return FALSE;
+}
+
+gboolean sv_shim_child_send_pidfd(const SvShimChild *child, const char *path, GError **error)
+{
+    static const char name[] = "pidfd";
+    g_auto(SvFd) sock = path ? sv_unix_connect(path, error) : -1;
+
+    if (!path)
+        return TRUE;
+    if (sock < 0) {
+        g_prefix_error(error, "pidfd socket: ");
+        return FALSE;
+    }
+    if (sv_fd_send(sock, name, strlen(name), &child->pidfd, 1) >= 0)
+        return TRUE;
+    sv_error_set_errno(error, SV_CLI_ERROR, errno, "send a pidfd to socket %s", path);
     return FALSE;
 }
 

@@ -34,6 +34,9 @@ typedef struct {
 /* Starts it with the caller's 0, 1 and 2 and waits until it holds them and its terminal. */
 gboolean sv_shim_child_start(SvShimChild *child, const SvCli *cli, const SvPaths *paths,
     const SvConfig *config, const SvShimArgs *args, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Its pidfd to who listens on the unix socket @path (nullable: nothing is done). */
+gboolean sv_shim_child_send_pidfd(const SvShimChild *child, const char *path, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* The process is there: the shim goes on without us. @may_have_ended: what it served may be over already, and
  * its status is the answer then. */
 gboolean sv_shim_child_release(SvShimChild *child, gboolean may_have_ended, GError **error)
@@ -45,5 +48,8 @@ gboolean sv_shim_child_call(SvShimChild *child, SvTarget *target, const char *me
 gboolean sv_preserve_fds_check(gint64 n, guint *count, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Whether the caller's stdin is /dev/null. */
 gboolean sv_stdin_is_null(void);
+/* For a process with a terminal, in the foreground and without a console socket. FALSE: the caller has none, and nothing
+ * to read, so that its input could never end. */
+gboolean sv_terminal_check(GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

@@ -59,11 +59,24 @@ static SvContainer *find_allowed(SvSandbox *sandbox, const char *id, GError **er
     return container;
 }
 
+/* One that exists, in the container: crun sets it below the container's own as it is. */
+static gboolean check_cgroup(const char *cgroup, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(cgroup, "/", -1);
+    g_autofree char *shown = NULL;
+    if (!g_strv_contains((const char *const *)parts, "..") && !strchr(cgroup, ':'))
+        return TRUE;
+    shown = sv_printable(cgroup, 128);
+    g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
+        "cgroup \"%s\": not a path below the container's (the machine has cgroup v2 only)", shown);
+    return FALSE;
+}
+
 gboolean sv_exec_prepare(SvSandbox *sandbox, const Sandvirt__V1__ExecPrepareRequest *request,
     guint32 *handle, GError **error)
 {
     SvContainer *container = find_allowed(sandbox, request->container_id, error);
-    if (!container)
+    if (!container || !check_cgroup(request->cgroup, error))
         return FALSE;
     g_autoptr(JsonNode) json =
         sv_process_parse((const char *)request->process.data, request->process.len, error);
@@ -77,6 +90,7 @@ gboolean sv_exec_prepare(SvSandbox *sandbox, const Sandvirt__V1__ExecPrepareRequ
         return FALSE;
     SvProcess *process = sv_process_new(container, sandbox->record->next_handle++, TRUE);
     process->process_json = g_steal_pointer(&text);
+    process->cgroup = *request->cgroup ? g_strdup(request->cgroup) : NULL;
     process->terminal = terminal;
     *handle = process->handle;
     return sv_sandbox_save(sandbox, error);
@@ -153,6 +167,7 @@ static gboolean exec_in_guest(gpointer user_data)
     message.handle = process->handle;
     message.process.data = (guint8 *)process->process_json;
     message.process.len = strlen(process->process_json);
+    message.cgroup = process->cgroup ? process->cgroup : (char *)"";
     message.terminal = process->terminal;
     message.rows = process->rows;
     message.cols = process->cols;

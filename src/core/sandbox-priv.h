@@ -54,6 +54,7 @@ typedef struct {
     guint32 event_stream; /* agent's Exit event to be acknowledged; 0: none */
     /* exec only */
     char *process_json; /* for the guest */
+    char *cgroup; /* of an exec, below the container's; nullable */
     gboolean no_stdin;
     SvSequence *starting;
     SvWaiter started; /* exec: answer of ExecStart */

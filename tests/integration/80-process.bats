@@ -56,14 +56,14 @@ with() {
     with '.process.capabilities = (["bounding", "effective", "permitted", "inheritable", "ambient"]
         | map({key: ., value: ["CAP_CHOWN"]}) | from_entries)' grep -c 'Cap.*0000000000000001$' /proc/self/status
     assert_eq "$output" 5
-}
-
     # A warning since 1.1 of the specification, an error before.
     with '.ociVersion = "1.1.0" | .process.capabilities.bounding += ["CAP_NEW"]' true
     assert_status 0
     assert_has "$stderr" 'unknown capability "CAP_NEW"'
     with '.ociVersion = "1.0.2" | .process.capabilities.bounding += ["CAP_NEW"]' true
     assert_refused 'process.capabilities.bounding' CAP_NEW
+}
+
 @test "exec: options one by one" {
     assert_eq "$(rt exec --cwd /tmp "$POD" pwd)" /tmp
     assert_eq "$(rt exec --user 1000:1000 --additional-gids 5 -g 6 "$POD" id -G)" '1000 5 6'
@@ -83,6 +83,61 @@ with() {
     assert_eq "$(cat "/proc/$pid/comm")" sandvirt-shim
     kill "$pid"
     wait_for 10 test ! -d "/proc/$pid"
+}
+
+@test "exec: what it ignores it tells, when it was asked on the command line" {
+    try rt exec --apparmor x --process-label y --cap CAP_NEW "$POD" true
+    assert_status 0
+    assert_has "$stderr" --apparmor
+    assert_has "$stderr" --process-label
+    assert_has "$stderr" CAP_NEW
+}
+
+@test "exec in a cgroup below the container's" {
+    mkm "$T/b" sleep 1000
+    jqe "$T/b" '(.mounts[] | select(.destination == "/sys/fs/cgroup").options) -= ["ro"]'
+    new_id sub
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    rt exec "$ID" mkdir -p /sys/fs/cgroup/one/two
+    assert_eq "$(rt exec --cgroup /one/two "$ID" cat /proc/self/cgroup)" 0::/one/two
+    assert_eq "$(rt exec --cgroup one "$ID" cat /proc/self/cgroup)" 0::/one
+    assert_eq "$(rt exec "$ID" cat /proc/self/cgroup)" 0::/
+    for cgroup in /none /../x cpu:/one; do
+        try rt exec --cgroup "$cgroup" "$ID" true
+        assert_status 255
+        assert_has "$stderr" "${cgroup#/}"
+    done
+}
+
+@test "a pidfd of the container and of an exec for who asks" {
+    cat >"$T/receive" <<'END'
+import array, os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+with s.accept()[0] as c:
+    text, more = c.recvmsg(100, socket.CMSG_SPACE(4))[:2]
+fd = array.array("i", more[0][2])[0]
+pid = [line.split()[1] for line in open("/proc/self/fdinfo/%d" % fd) if line.startswith("Pid:")]
+print(text.decode(), *pid)
+END
+    mkm "$T/b" sleep 1000
+    new_id watched
+    python3 "$T/receive" "$T/create.sock" >"$T/create.out" 3>&- 4>&- &
+    wait_for 10 test -S "$T/create.sock"
+    quiet rt create --bundle "$T/b" --pidfd-socket "$T/create.sock" "$ID"
+    wait $!
+    assert_eq "$(cat "$T/create.out")" "pidfd $(pid_of "$ID")"
+    python3 "$T/receive" "$T/exec.sock" >"$T/exec.out" 3>&- 4>&- &
+    wait_for 10 test -S "$T/exec.sock"
+    quiet rt exec --detach --pid-file "$T/pid" --pidfd-socket "$T/exec.sock" "$ID" sleep 1000
+    wait $!
+    assert_eq "$(cat "$T/exec.out")" "pidfd $(cat "$T/pid")"
+    take_snap
+    new_id none
+    try rt create --bundle "$T/b" --pidfd-socket "$T/none.sock" "$ID"
+    assert_refused 'pidfd socket' "$T/none.sock"
+    assert_same_snap
 }
 
 @test "many execs at once: each has its own input, output and status" {

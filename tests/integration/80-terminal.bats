@@ -69,6 +69,28 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(1); time.sleep(
     kill "$listener"
 }
 
+@test "A12: in the foreground, with no terminal and /dev/null to read: told, as runc and crun do" {
+    terminal_bundle "$T/b" sh
+    new_id t
+    try timeout -s KILL 30 setsid "${RT[@]}" run --bundle "$T/b" "$ID"
+    assert_refused terminal --console-socket
+    run rt state "$ID"
+    assert_refused 'does not exist'
+    try timeout -s KILL 30 setsid "${RT[@]}" exec -t "$POD" sh
+    assert_status 255
+    assert_has "$stderr" --console-socket
+}
+
+@test "A26: exec with a terminal: its input is a pipe, its command is missing" {
+    took timeout -s KILL 30 bash -c 'printf "exit 3
+" | "$@"' bash "${RT[@]}" exec -t "$POD" sh >"$T/out"
+    assert_eq "$STATUS" 3
+    around 20 20 exec -t "$POD" /no/such
+    [ "$status" = 255 ] || [ "$status" = 127 ] || fail "status $status"
+    assert_has "$output" /no/such
+    rt exec "$POD" true
+}
+
 @test "A24: the first size is consoleSize's, later ones arrive with WINCH" {
     terminal_bundle "$T/b" sh -c 'trap "stty size; exit 7" WINCH; stty size; while :; do sleep 0.05; done'
     jqe "$T/b" '.process.consoleSize = {height: 40, width: 120}'

@@ -43,7 +43,7 @@ offers 'of-other' sandvirt --root /other state ''
 offers 'of-other' sandvirt --root = /other state ''
 offers 'start state stop' sandvirt --root state st
 offers '--log --log-format' sandvirt --lo
-offers '--pid-file --preserve-fds' sandvirt run --p
+offers '--pid-file --pidfd-socket --preserve-fds' sandvirt run --p
 offers '--all --svg' sandvirt timeline web --
 # a value: what bash completes by itself, files
 offers '' sandvirt --root ''
