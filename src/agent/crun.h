@@ -27,6 +27,7 @@ typedef struct {
     int stdio[3]; /* -1: /dev/null; not consumed */
     const int *more_fds; /* those from 3 on, which the process gets too; not consumed */
     guint n_more_fds;
+    int oom_score_adj; /* of crun and what it starts */
     int until_exec; /* which the process has only until it runs its program; 0: none; not consumed */
 } SvCrunCall;
 

@@ -60,7 +60,8 @@ static void on_executed(const GError *error, pid_t pid, gint64 spent_us, gpointe
     sv_container_release_check(container);
 }
 
-static gboolean run_crun(Exec *exec, const char *tag, const char *cgroup, GError **error)
+static gboolean run_crun(
+    Exec *exec, const char *tag, const Sandvirt__V1__ExecRequest *request, GError **error)
 {
     SvContainer *container = exec->container;
     const char *console = sv_stdio_console(exec->stdio);
@@ -71,16 +72,17 @@ static gboolean run_crun(Exec *exec, const char *tag, const char *cgroup, GError
         .id = container->id,
         .dir = container->dir,
         .tag = tag,
-        .want_pid = TRUE};
+        .want_pid = TRUE,
+        .oom_score_adj = request->oom_score_adj};
     SvCrun *crun;
 
     if (console) {
         args[n++] = "--console-socket";
         args[n++] = console;
     }
-    if (*cgroup) {
+    if (*request->cgroup) {
         args[n++] = "--cgroup";
-        args[n++] = cgroup;
+        args[n++] = request->cgroup;
     }
     sv_stdio_child_fds(exec->stdio, &call);
     crun = sv_crun_start(container->agent, &call, on_executed, exec, error);
@@ -112,7 +114,7 @@ static gboolean start(Exec *exec, const Sandvirt__V1__ExecRequest *request, GErr
         request->rows, request->cols, error);
     return exec->stdio &&
         sv_stdio_add(exec->stdio, request->descriptors, request->n_descriptors, error) &&
-        run_crun(exec, tag, request->cgroup, error);
+        run_crun(exec, tag, request, error);
 }
 
 void sv_container_exec(SvCall *call)

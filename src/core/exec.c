@@ -83,7 +83,9 @@ gboolean sv_exec_prepare(SvSandbox *sandbox, const Sandvirt__V1__ExecPrepareRequ
     if (!json)
         return FALSE;
     gboolean terminal = FALSE;
-    if (!sv_json_get_bool(json_node_get_object(json), "terminal", "process", &terminal, error))
+    gint64 score = 0; /* its range is checked */
+    if (!sv_json_get_bool(json_node_get_object(json), "terminal", "process", &terminal, error) ||
+        !sv_json_get_int(json_node_get_object(json), "oomScoreAdj", "process", &score, error))
         return FALSE;
     g_autofree char *text = sv_guest_process(json, error);
     if (!text)
@@ -91,6 +93,7 @@ gboolean sv_exec_prepare(SvSandbox *sandbox, const Sandvirt__V1__ExecPrepareRequ
     SvProcess *process = sv_process_new(container, sandbox->record->next_handle++, TRUE);
     process->process_json = g_steal_pointer(&text);
     process->cgroup = *request->cgroup ? g_strdup(request->cgroup) : NULL;
+    process->oom_score_adj = (gint32)score;
     process->terminal = terminal;
     *handle = process->handle;
     return sv_sandbox_save(sandbox, error);
@@ -168,6 +171,7 @@ static gboolean exec_in_guest(gpointer user_data)
     message.process.data = (guint8 *)process->process_json;
     message.process.len = strlen(process->process_json);
     message.cgroup = process->cgroup ? process->cgroup : (char *)"";
+    message.oom_score_adj = process->oom_score_adj;
     message.terminal = process->terminal;
     message.rows = process->rows;
     message.cols = process->cols;

@@ -55,6 +55,7 @@ typedef struct {
     /* exec only */
     char *process_json; /* for the guest */
     char *cgroup; /* of an exec, below the container's; nullable */
+    gint32 oom_score_adj; /* of an exec */
     gboolean no_stdin;
     SvSequence *starting;
     SvWaiter started; /* exec: answer of ExecStart */

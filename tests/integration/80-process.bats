@@ -85,6 +85,20 @@ with() {
     wait_for 10 test ! -d "/proc/$pid"
 }
 
+@test "exec: what the container's process has the further one has too" {
+    mkm "$T/b" sleep 1000
+    jqe "$T/b" '.process.rlimits = [{type: "RLIMIT_NOFILE", soft: 111, hard: 222}] | .process.oomScoreAdj = 300
+        | .process.user = {uid: 1000, gid: 1000, umask: 63, additionalGids: [7]} | .process.noNewPrivileges = true'
+    new_id same
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    assert_eq "$(rt exec "$ID" sh -c 'ulimit -Sn; ulimit -Hn; id -u; id -G; umask; cat /proc/self/oom_score_adj
+        awk "/NoNewPrivs/ { print \$2 }" /proc/self/status')" $'111\n222\n1000\n1000 7\n0077\n300\n1'
+    assert_eq "$(rt exec "$POD" cat /proc/self/oom_score_adj)" 0
+    jq '.process | .args = ["cat", "/proc/self/oom_score_adj"] | .terminal = false | .oomScoreAdj = -400' \
+        "$BUNDLES/config.json" >"$T/p.json"
+    assert_eq "$(rt exec --process "$T/p.json" "$ID")" -400
+}
+
 @test "exec: what it ignores it tells, when it was asked on the command line" {
     try rt exec --apparmor x --process-label y --cap CAP_NEW "$POD" true
     assert_status 0
