@@ -34,6 +34,7 @@ typedef struct {
     int fd;
     gboolean connected; /* in the guest */
     guint in_source, out_source;
+    guint reset_source; /* while nothing is read: has the client gone? */
     /* towards the guest */
     guint64 sent, acked;
     gboolean in_done; /* the end was sent, or the guest wants no more */
@@ -59,6 +60,8 @@ static void stream_free(gpointer data)
         g_source_remove(stream->in_source);
     if (stream->out_source)
         g_source_remove(stream->out_source);
+    if (stream->reset_source)
+        g_source_remove(stream->reset_source);
     sv_fd_close(stream->fd);
     g_byte_array_unref(stream->pending);
     g_free(stream);
@@ -104,16 +107,33 @@ static void abort_stream(Stream *stream)
 
 /* ---- towards the guest */
 
+static gboolean on_reset(gint fd, GIOCondition condition, gpointer user_data)
+{
+    Stream *stream = user_data;
+    stream->reset_source = 0;
+    /* A hang-up alone: both ends were said, and what is on the way still goes. */
+    if (condition & G_IO_ERR)
+        abort_stream(stream);
+    return G_SOURCE_REMOVE;
+}
+
+static void set_source(
+    Stream *stream, guint *source, gboolean want, GIOCondition condition, GUnixFDSourceFunc func)
+{
+    if (want && !*source) {
+        *source = g_unix_fd_add(stream->fd, condition, func, stream);
+    } else if (!want && *source) {
+        g_source_remove(*source);
+        *source = 0;
+    }
+}
+
 static void update_input(Stream *stream)
 {
     gboolean want =
         stream->connected && !stream->in_done && stream->sent - stream->acked < TO_GUEST_WINDOW;
-    if (want && !stream->in_source) {
-        stream->in_source = g_unix_fd_add(stream->fd, G_IO_IN, on_readable, stream);
-    } else if (!want && stream->in_source) {
-        g_source_remove(stream->in_source);
-        stream->in_source = 0;
-    }
+    set_source(stream, &stream->in_source, want, G_IO_IN, on_readable);
+    set_source(stream, &stream->reset_source, !want, G_IO_ERR, on_reset);
 }
 
 /* TRUE: it is over and freed. */
@@ -141,16 +161,13 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer user_data)
     guint8 flags = SV_STREAM_STDIN | (n == 0 ? SV_FLAG_EOF : 0);
     send_frame(stream->owner, sv_message_data(stream->handle, flags, stream->sent, data, (gsize)n));
     stream->sent += (guint64)n;
-    if (n == 0) {
-        stream->in_done = TRUE;
-        stream->in_source = 0;
-        check_end(stream);
-        return G_SOURCE_REMOVE;
-    }
-    gboolean more = stream->sent - stream->acked < TO_GUEST_WINDOW;
-    if (!more)
-        stream->in_source = 0;
-    return more ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
+    stream->in_done = n == 0;
+    if (n > 0 && stream->sent - stream->acked < TO_GUEST_WINDOW)
+        return G_SOURCE_CONTINUE;
+    stream->in_source = 0;
+    if (!check_end(stream))
+        update_input(stream);
+    return G_SOURCE_REMOVE;
 }
 
 static void take_ack(Stream *stream, const SvFrame *frame, guint64 offset)
@@ -317,6 +334,7 @@ static void forward(SvForwarding *forwarding, int fd)
     stream->fd = fd;
     stream->pending = g_byte_array_new();
     g_hash_table_insert(forwarding->streams, GUINT_TO_POINTER(stream->handle), stream);
+    update_input(stream);
     Wait *wait = g_new0(Wait, 1);
     wait->owner = forwarding;
     wait->handle = stream->handle;

@@ -180,22 +180,65 @@ static void test_refused(void)
     tear_down(&f);
 }
 
+static void reset(SvFd *fd)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    setsockopt(*fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    sv_fd_clear(fd);
+}
+
 /* The client is gone before the guest has answered. */
 static void test_client_leaves(void)
 {
     Fixture f;
-    const struct linger at_once = {.l_onoff = 1};
     set_up(&f);
     flow_agent_hold(f.guest, "Forward");
     g_auto(SvFd) fd = connect_client(&f);
     FLOW_WAIT(flow_agent_count(f.guest, "Forward") == 1);
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    sv_fd_clear(&fd);
+    reset(&fd);
+    FLOW_WAIT(sv_forwarding_count(f.forwarding) == 0);
     flow_agent_release(f.guest, "Forward");
     FlowGuestProcess *end = guest_end(&f);
     FLOW_WAIT(end->input_eof);
     FLOW_WAIT(end->flags[SV_STREAM_STDOUT] & SV_FLAG_BROKEN);
     g_assert_cmpuint(sv_forwarding_count(f.forwarding), ==, 0);
+    tear_down(&f);
+}
+
+/* It had said its end, and is killed while it waits for the answer. */
+static void test_reset_after_end(void)
+{
+    Fixture f;
+    set_up(&f);
+    g_auto(SvFd) fd = connect_client(&f);
+    FlowGuestProcess *end = guest_end(&f);
+    shutdown(fd, SHUT_WR);
+    FLOW_WAIT(end->input_eof);
+    flow_settle();
+    g_assert_cmpuint(sv_forwarding_count(f.forwarding), ==, 1);
+    reset(&fd);
+    FLOW_WAIT(sv_forwarding_count(f.forwarding) == 0);
+    FLOW_WAIT(end->flags[SV_STREAM_STDOUT] & SV_FLAG_BROKEN);
+    tear_down(&f);
+}
+
+/* It is killed while the guest takes nothing more. */
+static void test_reset_when_full(void)
+{
+    Fixture f;
+    g_autofree char *bytes = g_malloc0(WINDOW);
+    set_up(&f);
+    f.guest->deaf = TRUE;
+    g_auto(SvFd) fd = connect_client(&f);
+    FlowGuestProcess *end = guest_end(&f);
+    while (end->input->len < WINDOW) {
+        if (write(fd, bytes, WINDOW) < 0)
+            g_assert_cmpint(errno, ==, EAGAIN);
+        flow_settle();
+    }
+    reset(&fd);
+    FLOW_WAIT(sv_forwarding_count(f.forwarding) == 0);
+    FLOW_WAIT(end->input_eof);
     tear_down(&f);
 }
 
@@ -296,6 +339,8 @@ int main(int argc, char **argv)
     g_test_add_func("/forward/guest-ends-first", test_guest_ends_first);
     g_test_add_func("/forward/refused", test_refused);
     g_test_add_func("/forward/client-leaves", test_client_leaves);
+    g_test_add_func("/forward/reset-after-end", test_reset_after_end);
+    g_test_add_func("/forward/reset-when-full", test_reset_when_full);
     g_test_add_func("/forward/window", test_window);
     g_test_add_data_func("/forward/hostile/gap", GUINT_TO_POINTER(0), test_hostile);
     g_test_add_data_func("/forward/hostile/much", GUINT_TO_POINTER(1), test_hostile);
