@@ -96,7 +96,13 @@ GBytes *sv_message_ack(guint32 handle, guint8 flags, guint64 offset)
 
 /* ---- unpacking */
 
-/* A few bytes can ask for millions of empty messages: memory is limited by the size of the input. */
+/* A few bytes can ask for millions of empty messages: memory is limited by the size of the input. A rule or a route
+ * may take 30 times its size. */
+static gsize memory_for(gsize len)
+{
+    return MIN(32 * len, 8 * len + 16 * 1024 * 1024) + 64 * 1024;
+}
+
 typedef struct {
     ProtobufCAllocator base;
     gsize left;
@@ -122,7 +128,7 @@ ProtobufCMessage *sv_message_unpack(
     const ProtobufCMessageDescriptor *type, const void *data, gsize len, GError **error)
 {
     static const guint8 nothing[1] = {0};
-    BoundedAllocator allocator = {{bounded_alloc, bounded_free, &allocator}, 8 * len + 64 * 1024};
+    BoundedAllocator allocator = {{bounded_alloc, bounded_free, &allocator}, memory_for(len)};
     ProtobufCMessage *message;
 
     message = protobuf_c_message_unpack(type, &allocator.base, len, len > 0 ? data : nothing);

@@ -193,6 +193,41 @@ static gpointer answer_thread(gpointer data)
     return NULL;
 }
 
+/* As many as a namespace may have, each as short as can be. */
+static void test_many(void)
+{
+    enum { N = 16384 };
+    Sandvirt__V1__NetworkRequest request = SANDVIRT__V1__NETWORK_REQUEST__INIT;
+    Sandvirt__V1__NetRule rule = SANDVIRT__V1__NET_RULE__INIT;
+    Sandvirt__V1__NetRoute route = SANDVIRT__V1__NET_ROUTE__INIT;
+    guint8 destination[4] = {10, 0, 0, 1};
+    g_autoptr(GError) error = NULL;
+    g_autofree Sandvirt__V1__NetRule **rules = g_new(Sandvirt__V1__NetRule *, N);
+    g_autofree Sandvirt__V1__NetRoute **routes = g_new(Sandvirt__V1__NetRoute *, N);
+
+    rule.family = 2;
+    rule.action = 1;
+    rule.priority = 1;
+    route.family = 2;
+    route.type = 6;
+    route.destination = (ProtobufCBinaryData){sizeof destination, destination};
+    for (guint i = 0; i < N; i++) {
+        rules[i] = &rule;
+        routes[i] = &route;
+    }
+    request.n_rules = request.n_routes = N;
+    request.rules = rules;
+    request.routes = routes;
+    gsize len = protobuf_c_message_get_packed_size(&request.base);
+    g_autofree guint8 *bytes = g_malloc(len);
+    protobuf_c_message_pack(&request.base, bytes);
+    g_assert_cmpuint(len, <, SV_FRAME_MAX);
+    ProtobufCMessage *got =
+        sv_message_unpack(&sandvirt__v1__network_request__descriptor, bytes, len, &error);
+    g_assert_no_error(error);
+    protobuf_c_message_free_unpacked(got, NULL);
+}
+
 static void test_call(void)
 {
     g_autoptr(GError) error = NULL;
@@ -229,6 +264,7 @@ int main(int argc, char **argv)
     g_test_add_func("/message/data", test_data);
     g_test_add_func("/message/garbage", test_garbage);
     g_test_add_func("/message/bomb", test_bomb);
+    g_test_add_func("/message/many", test_many);
     g_test_add_func("/message/call", test_call);
     return g_test_run();
 }
