@@ -54,26 +54,62 @@ static struct nl_msg *change_new(const SvNetDevice *device, guint32 flags, guint
     return sv_nl_new(RTM_NEWLINK, 0, &info, sizeof(info));
 }
 
+static void put_address_mode(struct nl_msg *msg, guint32 mode)
+{
+    struct nlattr *spec = nla_nest_start(msg, IFLA_AF_SPEC);
+    struct nlattr *family = nla_nest_start(msg, AF_INET6);
+
+    nla_put_u8(msg, IFLA_INET6_ADDR_GEN_MODE, (guint8)mode);
+    nla_nest_end(msg, family);
+    nla_nest_end(msg, spec);
+}
+
+/* A kernel without IPv6 has no such mode. */
+static gboolean set_address_mode(
+    SvNetWork *work, const SvNetDevice *device, guint32 mode, GError **error)
+{
+    if (mode == device->link->address_mode ||
+        !g_file_test("/proc/sys/net/ipv6", G_FILE_TEST_IS_DIR))
+        return TRUE;
+    struct nl_msg *msg = change_new(device, 0, 0);
+    put_address_mode(msg, mode);
+    return sv_netlink_request(work->nl, msg, NULL, error);
+}
+
 /* ---- names */
 
-static gboolean rename_device(
-    SvNetWork *work, SvNetDevice *device, const char *name, GError **error)
+static gboolean send_name(
+    SvNetWork *work, const SvNetDevice *device, const char *name, int *errsv, GError **error)
 {
     struct nl_msg *msg = change_new(device, 0, 0);
+
+    nla_put_string(msg, IFLA_IFNAME, name);
+    return sv_netlink_request(work->nl, msg, errsv, error);
+}
+
+/* Older kernels do it only while the link is down. What it loses by that is missed, and added, later. */
+static gboolean rename_down(
+    SvNetWork *work, const SvNetDevice *device, const char *name, GError **error)
+{
+    return set_address_mode(work, device, IN6_ADDR_GEN_MODE_NONE, error) &&
+        sv_netlink_request(work->nl, change_new(device, 0, IFF_UP), NULL, error) &&
+        send_name(work, device, name, NULL, error) &&
+        sv_netlink_request(work->nl, change_new(device, IFF_UP, IFF_UP), NULL, error);
+}
+
+static gboolean rename_device(
+    SvNetWork *work, const SvNetDevice *device, const char *name, GError **error)
+{
     g_autoptr(GError) local = NULL;
     int errsv = 0;
 
-    nla_put_string(msg, IFLA_IFNAME, name);
-    gboolean ok = sv_netlink_request(work->nl, msg, &errsv, &local);
-    if (!ok && errsv == EBUSY && (device->link->flags & IFF_UP)) {
-        /* Older kernels do it only while the link is down. */
-        g_clear_error(&local);
-        msg = change_new(device, 0, IFF_UP);
-        nla_put_string(msg, IFLA_IFNAME, name);
-        ok = sv_netlink_request(work->nl, msg, NULL, &local);
-    }
-    if (ok)
+    if (send_name(work, device, name, &errsv, &local))
         return TRUE;
+    if (errsv == EBUSY && (device->link->flags & IFF_UP)) {
+        g_clear_error(&local);
+        if (rename_down(work, device, name, &local))
+            return TRUE;
+    }
     g_propagate_prefixed_error(
         error, g_steal_pointer(&local), "rename link %s to %s: ", device->link->name, name);
     return FALSE;
@@ -183,28 +219,6 @@ static void set_confs(SvNetWork *work, const SvNetDevice *device, const SvNetLin
         if (!set_conf(link->name, setting, &error))
             g_ptr_array_add(work->warnings, g_strdup(error->message));
     }
-}
-
-static void put_address_mode(struct nl_msg *msg, guint32 mode)
-{
-    struct nlattr *spec = nla_nest_start(msg, IFLA_AF_SPEC);
-    struct nlattr *family = nla_nest_start(msg, AF_INET6);
-
-    nla_put_u8(msg, IFLA_INET6_ADDR_GEN_MODE, (guint8)mode);
-    nla_nest_end(msg, family);
-    nla_nest_end(msg, spec);
-}
-
-/* A kernel without IPv6 has no such mode. */
-static gboolean set_address_mode(
-    SvNetWork *work, const SvNetDevice *device, guint32 mode, GError **error)
-{
-    if (mode == device->link->address_mode ||
-        !g_file_test("/proc/sys/net/ipv6", G_FILE_TEST_IS_DIR))
-        return TRUE;
-    struct nl_msg *msg = change_new(device, 0, 0);
-    put_address_mode(msg, mode);
-    return sv_netlink_request(work->nl, msg, NULL, error);
 }
 
 static gboolean set_mac(
