@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/if.h>
 #include <linux/if_arp.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <netlink/route/link.h>
 #include <netlink/route/link/inet6.h>
@@ -86,6 +87,9 @@ static gboolean move_tap(const char *tap, int netns_fd, GError **error)
     return change_link(nl, 0, changes, error);
 }
 
+/* A tap counts the Ethernet header in; a veth does not. What is redirected is not held against it. */
+#define TAP_MTU_MAX (65535 - ETH_HLEN)
+
 /* Up, and without a word of its own to the guest. */
 static gboolean set_up_tap(SvNetlink *nl, int index, const SvTakeLink *take, GError **error)
 {
@@ -98,7 +102,7 @@ static gboolean set_up_tap(SvNetlink *nl, int index, const SvTakeLink *take, GEr
     rtnl_link_set_flags(changes, IFF_UP);
     rtnl_link_set_ifalias(changes, take->alias);
     if (take->mtu > 0)
-        rtnl_link_set_mtu(changes, take->mtu);
+        rtnl_link_set_mtu(changes, MIN(take->mtu, TAP_MTU_MAX));
     return change_link(nl, index, changes, error);
 }
 

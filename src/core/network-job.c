@@ -30,6 +30,7 @@ static void job_free(gpointer data)
     sv_net_state_free(work->state);
     sv_netlink_free(work->events);
     g_clear_pointer(&work->foreign, g_hash_table_unref);
+    g_clear_pointer(&work->pairs, g_hash_table_unref);
     g_clear_pointer(&work->sysctls, g_ptr_array_unref);
     g_free(job);
 }
@@ -67,6 +68,20 @@ static gboolean join_groups(SvNetlink *nl, GError **error)
     return sv_netlink_check(nl, result, NULL, error);
 }
 
+/* A link that was taken out of the namespace and put back may have its number again, but not its filter. */
+static GHashTable *read_pairs(SvNetlink *nl, const GPtrArray *devices)
+{
+    GHashTable *pairs = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < devices->len; i++) {
+        const SvNetDevice *device = devices->pdata[i];
+        g_autofree char *owner = sv_link_tap_owner(device);
+        int link = owner ? sv_tc_target(nl, device->index) : -1;
+        if (link > 0 && sv_tc_target(nl, link) == device->index)
+            g_hash_table_insert(pairs, GINT_TO_POINTER(device->index), GINT_TO_POINTER(link));
+    }
+    return pairs;
+}
+
 static gboolean read_namespace(SvNetworkWork *work, GError **error)
 {
     g_autoptr(SvNetlink) nl = sv_netlink_new_in(work->netns_fd, NETLINK_ROUTE, error);
@@ -90,7 +105,10 @@ static gboolean read_namespace(SvNetworkWork *work, GError **error)
     work->netns_id = number_of(nl, work->netns_fd);
     work->foreign = g_hash_table_new(NULL, NULL);
     work->state = sv_net_state_read(nl, error);
-    return work->state != NULL && sv_tc_foreign(nl, work->foreign, error);
+    if (!work->state)
+        return FALSE;
+    work->pairs = read_pairs(nl, work->state->devices);
+    return sv_tc_foreign(nl, work->foreign, error);
 }
 
 static gboolean clear(SvNetworkWork *work, GError **error)
@@ -107,10 +125,20 @@ static SvTakeLink take_of(const SvNetworkWork *work)
     return take;
 }
 
+static gboolean is_gone(int netns_fd, guint32 index)
+{
+    g_autoptr(SvNetlink) nl = sv_netlink_new_in(netns_fd, NETLINK_ROUTE, NULL);
+    g_autoptr(GPtrArray) devices = nl ? sv_net_devices_read(nl, NULL) : NULL;
+    return devices && !sv_net_device_at(devices, (int)index);
+}
+
 static gboolean take(SvNetworkWork *work, GError **error)
 {
     SvTakeLink link = take_of(work);
-    return sv_link_take(work->netns_fd, &link, &work->made_qdisc, error);
+    if (sv_link_take(work->netns_fd, &link, &work->made_qdisc, error))
+        return TRUE;
+    work->link_gone = is_gone(work->netns_fd, work->link->index);
+    return FALSE;
 }
 
 static gboolean give_back(SvNetworkWork *work, GError **error)

@@ -54,7 +54,7 @@ static char *choose_mac(
 
 /* The tap's name is in the host's namespace for a moment: no two are ever equal. */
 static SvLinkRecord *link_new(const SvNetworkPlan *plan, SvSandboxRecord *record,
-    const SvNetDevice *device, GHashTable *foreign)
+    const SvNetDevice *device, const SvNetworkHints *hints)
 {
     SvLinkRecord *link = g_new0(SvLinkRecord, 1);
     guint number = record->next_link++;
@@ -64,15 +64,27 @@ static SvLinkRecord *link_new(const SvNetworkPlan *plan, SvSandboxRecord *record
     link->alias = g_strdup_printf("ua-sv-net-%u", number);
     link->mac = choose_mac(plan, record, device);
     /* Known before it is made: whoever cleans up after a crash finds it in the record. */
-    link->made_qdisc = !g_hash_table_contains(foreign, GINT_TO_POINTER(device->index));
+    link->made_qdisc = !g_hash_table_contains(hints->foreign, GINT_TO_POINTER(device->index));
     return link;
 }
 
-static SvLinkRecord *find_record(const SvSandboxRecord *record, int index)
+/* A tap that is gone was unplugged by somebody who will have meant it. */
+static gboolean is_joined(
+    const SvLinkRecord *link, const SvNetState *state, const SvNetworkHints *hints)
+{
+    const SvNetDevice *tap = link->joined ? sv_net_device_find(state->devices, link->tap) : NULL;
+    if (!tap)
+        return link->joined;
+    gpointer other = g_hash_table_lookup(hints->pairs, GINT_TO_POINTER(tap->index));
+    return (guint32)GPOINTER_TO_INT(other) == link->index;
+}
+
+static SvLinkRecord *find_record(
+    const SvSandboxRecord *record, int index, const SvNetState *state, const SvNetworkHints *hints)
 {
     for (guint i = 0; i < record->links->len; i++) {
         SvLinkRecord *link = record->links->pdata[i];
-        if (link->joined && link->index == (guint32)index)
+        if (link->index == (guint32)index && is_joined(link, state, hints))
             return link;
     }
     return NULL;
@@ -93,7 +105,7 @@ static gboolean check_owner(const SvNetState *state, const char *domain, GError 
 }
 
 static void plan_device(SvNetworkPlan *plan, SvNetDevice *device, const SvNetState *state,
-    GHashTable *foreign, SvSandboxRecord *record)
+    const SvNetworkHints *hints, SvSandboxRecord *record)
 {
     const char *refusal = sv_link_refusal(device, state->devices);
     if (refusal) {
@@ -103,17 +115,21 @@ static void plan_device(SvNetworkPlan *plan, SvNetDevice *device, const SvNetSta
                     device->kind ? device->kind : "hardware", refusal));
         return;
     }
+    gpointer failures = g_hash_table_lookup(hints->failures, GINT_TO_POINTER(device->index));
+    if (GPOINTER_TO_UINT(failures) >= SV_LINK_TRIES)
+        return;
     g_ptr_array_add(plan->devices, device);
-    if (!device->link->loopback && !find_record(record, device->index))
-        g_ptr_array_add(plan->add, link_new(plan, record, device, foreign));
+    if (!device->link->loopback && !find_record(record, device->index, state, hints))
+        g_ptr_array_add(plan->add, link_new(plan, record, device, hints));
 }
 
-static gboolean is_planned(const SvNetworkPlan *plan, const SvLinkRecord *link)
+static gboolean is_planned(const SvNetworkPlan *plan, const SvLinkRecord *link,
+    const SvNetState *state, const SvNetworkHints *hints)
 {
-    return link->joined && sv_net_device_at(plan->devices, (int)link->index);
+    return sv_net_device_at(plan->devices, (int)link->index) && is_joined(link, state, hints);
 }
 
-gboolean sv_network_plan(SvNetworkPlan *plan, const SvNetState *state, GHashTable *foreign,
+gboolean sv_network_plan(SvNetworkPlan *plan, const SvNetState *state, const SvNetworkHints *hints,
     SvSandboxRecord *record, const char *domain, GError **error)
 {
     plan->devices = g_ptr_array_new();
@@ -123,9 +139,9 @@ gboolean sv_network_plan(SvNetworkPlan *plan, const SvNetState *state, GHashTabl
     if (!check_owner(state, domain, error))
         return FALSE;
     for (guint i = 0; i < state->devices->len; i++)
-        plan_device(plan, state->devices->pdata[i], state, foreign, record);
+        plan_device(plan, state->devices->pdata[i], state, hints, record);
     for (guint i = 0; i < record->links->len; i++)
-        if (!is_planned(plan, record->links->pdata[i]))
+        if (!is_planned(plan, record->links->pdata[i], state, hints))
             g_ptr_array_add(plan->drop, record->links->pdata[i]);
     return TRUE;
 }

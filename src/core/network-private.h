@@ -28,6 +28,7 @@ struct SvPodNetwork {
     GPtrArray *sysctls; /* see netns/sysctl.h; NULL: not known yet */
     GBytes *sent; /* what the guest has, packed; nullable */
     GHashTable *told; /* warnings that were given */
+    GHashTable *failures; /* index of a link -> how often it could not be joined */
     GHashTable *waits; /* calls that are out, owned */
     SvNetlink *events; /* tells of changes; nullable */
     guint events_source, settle_timer;
@@ -55,11 +56,14 @@ typedef struct {
     SvNetState *state;
     GPtrArray *sysctls;
     GHashTable *foreign; /* indexes of links with an ingress qdisc of somebody else */
+    GHashTable
+        *pairs; /* index of a tap of ours -> that of the link, when each leads to the other */
     guint64 netns_id;
     SvNetlink *events;
     int listeners[2]; /* -1: none */
     char *forward_error; /* nullable */
     gboolean made_qdisc;
+    gboolean link_gone; /* which is why it could not be taken */
 } SvNetworkWork;
 /* @work is borrowed: what is stolen from it is the caller's. The error is borrowed too. */
 typedef void (*SvNetworkDone)(
@@ -89,8 +93,15 @@ typedef struct {
     GPtrArray *drop; /* SvLinkRecord of the record (borrowed): gone, or never finished */
     GPtrArray *warnings; /* of char*, with the names of links in front */
 } SvNetworkPlan;
+/* What is known of links besides. */
+typedef struct {
+    GHashTable *foreign, *pairs; /* see SvNetworkWork */
+    GHashTable *failures; /* see SvPodNetwork */
+} SvNetworkHints;
+/* More often a link is not tried: each try is a change of the namespace, which leads to the next. */
+#define SV_LINK_TRIES 3
 /* FALSE + SV_ERR_BUSY: another machine has the namespace. */
-gboolean sv_network_plan(SvNetworkPlan *plan, const SvNetState *state, GHashTable *foreign,
+gboolean sv_network_plan(SvNetworkPlan *plan, const SvNetState *state, const SvNetworkHints *hints,
     SvSandboxRecord *record, const char *domain, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_network_plan_clear(SvNetworkPlan *plan);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SvNetworkPlan, sv_network_plan_clear)

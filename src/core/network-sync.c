@@ -233,6 +233,13 @@ static void configure(SvPodNetwork *network)
 
 /* ---- plugging and joining */
 
+static void skip_link(SvPodNetwork *network, const SvLinkRecord *link)
+{
+    g_ptr_array_add(network->sync->drop, (gpointer)link);
+    network->sync->next++;
+    attach_next(network);
+}
+
 /* That link is left alone; the rest goes on. */
 static void give_up_link(SvPodNetwork *network, const SvLinkRecord *link, const GError *cause)
 {
@@ -243,9 +250,10 @@ static void give_up_link(SvPodNetwork *network, const SvLinkRecord *link, const 
     fail(network, error);
     if (first)
         return;
-    g_ptr_array_add(sync->drop, (gpointer)link);
-    sync->next++;
-    attach_next(network);
+    gpointer index = GUINT_TO_POINTER(link->index);
+    guint failures = GPOINTER_TO_UINT(g_hash_table_lookup(network->failures, index));
+    g_hash_table_insert(network->failures, index, GUINT_TO_POINTER(failures + 1));
+    skip_link(network, link);
 }
 
 static SvLinkRecord *find_by_alias(SvPodNetwork *network, const char *alias)
@@ -267,11 +275,18 @@ static void on_taken(
         sv_pod_network_go_on(network);
         return;
     }
+    if (error && work->link_gone) {
+        /* Somebody took it away meanwhile: no fault, and there is more to see. */
+        network->changed = TRUE;
+        skip_link(network, link);
+        return;
+    }
     if (error) {
         give_up_link(network, link, error);
         return;
     }
     link->joined = TRUE;
+    g_hash_table_remove(network->failures, GUINT_TO_POINTER(link->index));
     save(network);
     network->sync->next++;
     attach_next(network);
@@ -367,6 +382,11 @@ static void take_plan(SvPodNetwork *network)
     attach_next(network);
 }
 
+static gboolean is_gone(gpointer index, gpointer unused, gpointer state)
+{
+    return sv_net_device_at(((SvNetState *)state)->devices, GPOINTER_TO_INT(index)) == NULL;
+}
+
 static void on_read(
     SvPodNetwork *network, SvNetworkWork *work, const GError *error, gpointer user_data)
 {
@@ -379,9 +399,12 @@ static void on_read(
         return;
     }
     take_work(network, work);
+    const SvNetworkHints hints = {work->foreign, work->pairs, network->failures};
     sync->state = g_steal_pointer(&work->state);
+    if (sync->state)
+        g_hash_table_foreach_remove(network->failures, is_gone, sync->state);
     if (!failure &&
-        sv_network_plan(&sync->plan, sync->state, work->foreign, sandbox->record,
+        sv_network_plan(&sync->plan, sync->state, &hints, sandbox->record,
             sandbox->paths->domain_name, &failure)) {
         sync->save = sandbox->record->netns_id != work->netns_id;
         sandbox->record->netns_id = work->netns_id;

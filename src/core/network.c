@@ -19,6 +19,7 @@ SvPodNetwork *sv_pod_network_new(SvSandbox *sandbox)
     network->netns_fd = -1;
     network->tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
     network->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    network->failures = g_hash_table_new(NULL, NULL);
     network->waits = g_hash_table_new_full(NULL, NULL, g_free, NULL);
     return network;
 }
@@ -45,6 +46,7 @@ void sv_pod_network_free(SvPodNetwork *network)
     sv_fd_close(network->netns_fd);
     g_array_unref(network->tickets);
     g_hash_table_unref(network->told);
+    g_hash_table_unref(network->failures);
     g_hash_table_unref(network->waits);
     g_clear_pointer(&network->sent, g_bytes_unref);
     g_clear_pointer(&network->sysctls, g_ptr_array_unref);
@@ -235,6 +237,7 @@ static void release_next(SvPodNetwork *network)
     g_clear_pointer(&network->sent, g_bytes_unref);
     g_clear_pointer(&network->sysctls, g_ptr_array_unref);
     g_hash_table_remove_all(network->told);
+    g_hash_table_remove_all(network->failures);
     sv_fd_clear(&network->netns_fd);
     sv_ticket_next(ticket);
 }

@@ -9,7 +9,7 @@
 typedef struct {
     SvNetState *state;
     SvSandboxRecord *record;
-    GHashTable *foreign;
+    GHashTable *foreign, *pairs, *failures;
     SvNetworkPlan plan;
 } Fixture;
 
@@ -39,6 +39,8 @@ static void set_up(Fixture *f)
     f->state->devices = g_ptr_array_new_with_free_func((GDestroyNotify)sv_net_device_free);
     f->record = sv_sandbox_record_new("box");
     f->foreign = g_hash_table_new(NULL, NULL);
+    f->pairs = g_hash_table_new(NULL, NULL);
+    f->failures = g_hash_table_new(NULL, NULL);
     SvNetDevice *lo = add_device(f, "lo", 1, NULL);
     lo->link->loopback = TRUE;
     lo->type = ARPHRD_LOOPBACK;
@@ -51,14 +53,16 @@ static void tear_down(Fixture *f)
     sv_net_state_free(f->state);
     sv_sandbox_record_free(f->record);
     g_hash_table_unref(f->foreign);
+    g_hash_table_unref(f->pairs);
+    g_hash_table_unref(f->failures);
 }
 
 static void plan(Fixture *f)
 {
     g_autoptr(GError) error = NULL;
+    const SvNetworkHints hints = {f->foreign, f->pairs, f->failures};
     sv_network_plan_clear(&f->plan);
-    gboolean ok =
-        sv_network_plan(&f->plan, f->state, f->foreign, f->record, "sandvirt-box", &error);
+    gboolean ok = sv_network_plan(&f->plan, f->state, &hints, f->record, "sandvirt-box", &error);
     g_assert_no_error(error);
     g_assert_true(ok);
 }
@@ -130,6 +134,46 @@ static void test_follow(void)
     tear_down(&f);
 }
 
+/* Taken out of the namespace and put back between two looks: the number is the same, the hints are gone. */
+static void test_put_back(void)
+{
+    Fixture f;
+    set_up(&f);
+    add_device(&f, "eth0", 2, "02:00:00:00:00:01");
+    plan(&f);
+    carry_out(&f);
+    const SvLinkRecord *link = f.record->links->pdata[0];
+    SvNetDevice *tap = add_device(&f, link->tap, 9, "fe:00:00:00:00:01");
+    tap->alias = g_strdup(SV_TAP_ALIAS "sandvirt-box:eth0");
+    g_hash_table_insert(f.pairs, GINT_TO_POINTER(9), GINT_TO_POINTER(2));
+    plan(&f);
+    g_assert_cmpuint(f.plan.add->len + f.plan.drop->len, ==, 0);
+
+    g_hash_table_remove_all(f.pairs);
+    plan(&f);
+    g_assert_cmpuint(f.plan.add->len, ==, 1);
+    g_assert_cmpuint(f.plan.drop->len, ==, 1);
+    g_assert_true(f.plan.drop->pdata[0] == link);
+    g_assert_cmpuint(((SvLinkRecord *)f.plan.add->pdata[0])->index, ==, 2);
+    tear_down(&f);
+}
+
+/* A link that cannot be joined is not tried for ever. */
+static void test_failures(void)
+{
+    Fixture f;
+    set_up(&f);
+    add_device(&f, "eth0", 2, "02:00:00:00:00:01");
+    g_hash_table_insert(f.failures, GINT_TO_POINTER(2), GUINT_TO_POINTER(SV_LINK_TRIES - 1));
+    plan(&f);
+    g_assert_cmpuint(f.plan.add->len, ==, 1);
+    g_hash_table_insert(f.failures, GINT_TO_POINTER(2), GUINT_TO_POINTER(SV_LINK_TRIES));
+    plan(&f);
+    g_assert_cmpuint(f.plan.add->len, ==, 0);
+    g_assert_cmpuint(f.plan.devices->len, ==, 1);
+    tear_down(&f);
+}
+
 static void test_macs(void)
 {
     static const char *const useless[] = {
@@ -190,7 +234,8 @@ static void test_busy(void)
     set_up(&f);
     SvNetDevice *other = add_device(&f, "sv1", 5, "fe:00:00:00:00:01");
     other->alias = g_strdup(SV_TAP_ALIAS "sandvirt-other:eth0");
-    g_assert_false(sv_network_plan(&f.plan, f.state, f.foreign, f.record, "sandvirt-box", &error));
+    const SvNetworkHints hints = {f.foreign, f.pairs, f.failures};
+    g_assert_false(sv_network_plan(&f.plan, f.state, &hints, f.record, "sandvirt-box", &error));
     g_assert_true(sv_error_is(error, SV_ERR_BUSY));
     g_assert_nonnull(strstr(error->message, "sandvirt-other"));
     tear_down(&f);
@@ -227,6 +272,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/network-plan/first", test_first);
     g_test_add_func("/network-plan/follow", test_follow);
+    g_test_add_func("/network-plan/put-back", test_put_back);
+    g_test_add_func("/network-plan/failures", test_failures);
     g_test_add_func("/network-plan/macs", test_macs);
     g_test_add_func("/network-plan/mac-parse", test_mac_parse);
     g_test_add_func("/network-plan/refused", test_refused);
