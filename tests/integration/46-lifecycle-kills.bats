@@ -12,6 +12,8 @@ setup_file() {
 teardown_file() { suite_end; }
 setup() { test_begin; }
 teardown() {
+    ip netns del "$NETNS-gone" 2>/dev/null || true
+    ip netns del "$NETNS-far" 2>/dev/null || true
     pod_down_all
     test_end
 }
@@ -88,24 +90,35 @@ teardown() {
 }
 
 @test "A17: the monitor, the monitor and QEMU, the network namespace gone before delete" {
-    local what
+    local what net=$NETNS-gone far=$NETNS-far before
     mkb "$T/b" sleep 1000
+    ip netns add "$far"
     for what in monitor both netns; do
         take_snap
         new_id "$what"
-        ip netns add "$NETNS-gone"
-        in_netns "$T/b" "$NETNS-gone"
+        ip netns add "$net"
+        ip -n "$net" link add eth0 type veth peer name far0 netns "$far"
+        ip -n "$net" link set eth0 addrgenmode none
+        ip -n "$net" link set eth0 up
+        ip -n "$net" address add 10.88.0.2/24 dev eth0
+        before=$(net_shot "$net")
+        in_netns "$T/b" "$net"
         quiet rt run --detach --bundle "$T/b" "$ID"
+        assert_has "$(net_shot "$net")" 'filter of eth0'
         case $what in
         monitor) kill -KILL "$(monitor_pid "$ID")" ;;
         both) kill -KILL "$(monitor_pid "$ID")" "$(vm_pid "$ID")" ;;
-        netns) ip netns del "$NETNS-gone" ;;
+        netns) ip netns del "$net" ;;
         esac
         run -0 rt delete --force "$ID"
+        [ "$what" = netns ] || assert_net_shot "$net" "$before"
         run -0 rt delete --force "$ID"
-        [ "$what" = netns ] || ip netns del "$NETNS-gone"
+        [ "$what" = netns ] || ip netns del "$net"
+        # The namespace is really gone: nobody has it open, and its link's other end went with it.
+        wait_for 10 eval "! ip -n $far link show far0 2>/dev/null" || fail "$what: the namespace is still there"
         assert_same_snap || fail "$what"
     done
+    ip netns del "$far"
 }
 
 @test "A17: a state folder that cannot be removed: all else is, the rest by the next call" {

@@ -99,6 +99,7 @@ may_net() { jqe "$1" '.process.capabilities |= map_values(. + ["CAP_NET_RAW", "C
 
 inside() { rt exec "$ID" "$@"; }
 far() { ip netns exec "$FAR_NS" "$@"; }
+here() { ip netns exec "$POD_NS" "$@"; } # in the pod's namespace on the host
 
 # serve inside|far VERB ADDRESS PORT: a server of the payload's, until the end of the test.
 serve() {
@@ -125,9 +126,14 @@ assert_alike() {
     assert_same_text addresses "$(ip -n "$POD_NS" -j addr | addresses)" "$(inside ip -j addr | addresses)"
     assert_same_text routes "$(ip -n "$POD_NS" -j route | routes)" "$(inside ip -j route | routes)"
     assert_same_text 'IPv6 routes' "$(ip -n "$POD_NS" -6 -j route | routes)" "$(inside ip -6 -j route | routes)"
-    for what in rule '-6 rule' 'neigh show nud permanent' '-6 neigh show nud permanent' 'route show table 100'; do
+    for what in rule '-6 rule' 'route show table 100'; do
         # shellcheck disable=SC2086
         assert_same_text "$what" "$(ip -n "$POD_NS" $what 2>&1)" "$(inside ip $what 2>&1)"
+    done
+    # These have no order.
+    for what in -4 -6; do
+        assert_same_text "neighbours $what" "$(ip -n "$POD_NS" $what neigh show nud permanent | sort)" \
+            "$(inside ip $what neigh show nud permanent | sort)"
     done
 }
 
@@ -138,12 +144,7 @@ assert_same_text() { # WHAT A B
 # found: what the namespace looks like, for comparing.
 found() {
     wait_for 10 eval '! ip -n "$POD_NS" addr | grep -q tentative'
-    # Counters and the lifetimes of what is limited go on.
-    ip -n "$POD_NS" -d addr | sed -E 's/ (valid|preferred)_lft [0-9]+sec//g; s/_timer +[0-9.]+//g'
-    ip -n "$POD_NS" route show table all
-    ip -n "$POD_NS" rule
-    tc -n "$POD_NS" qdisc
-    tc -n "$POD_NS" filter show dev eth0 ingress 2>/dev/null || true
+    net_shot "$POD_NS"
 }
 
 taps() { ip -n "$POD_NS" -o link | grep -c 'alias sandvirt:' || true; }
@@ -257,6 +258,104 @@ END
     assert_eq "$(inside cat /proc/sys/net/ipv6/conf/eth1/disable_ipv6)" 1
     ip -n "$FAR_NS" addr add fd66::1/64 dev far-eth0 nodad
     far busybox ping -c 2 -W 5 fd66::2
+}
+
+@test "a thousand routes, a link as long as can be, no IPv6 at all" {
+    local i
+    here sh -c 'for f in all default lo; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_ipv6; done'
+    ip -n "$POD_NS" link set lo up
+    wire eth0
+    ip -n "$POD_NS" link set eth0 mtu 65535
+    ip -n "$FAR_NS" link set far-eth0 mtu 65535
+    {
+        echo 'link set eth0 up'
+        echo 'addr add 10.66.0.2/16 dev eth0'
+        for ((i = 0; i < 1000; i++)); do
+            echo "route add 10.$((100 + i / 250)).$((i % 250)).0/24 via 10.66.0.$((3 + i % 9)) metric $((i + 1))"
+        done
+        for ((i = 0; i < 100; i++)); do
+            echo "neigh add 10.66.1.$i lladdr 02:66:00:00:01:$(printf %02x "$i") dev eth0 nud permanent"
+        done
+        for ((i = 0; i < 50; i++)); do
+            echo "rule add from 10.66.2.$i lookup 100 priority $((1000 + i / 2))"
+        done
+    } | batch "$POD_NS"
+    ip -n "$FAR_NS" addr add 10.66.0.1/16 dev far-eth0
+    local before
+    before=$(found)
+    up
+    assert_alike
+    assert_eq "$(inside ip route | grep -c metric)" 1000 routes
+    far busybox ping -c 2 -W 5 -s 30000 10.66.0.2
+    # half of them go
+    for ((i = 0; i < 1000; i += 2)); do
+        echo "route del 10.$((100 + i / 250)).$((i % 250)).0/24"
+    done | batch "$POD_NS"
+    wait_for 20 eval '[ "$(inside ip route | grep -c metric)" = 500 ]'
+    assert_alike
+    assert_eq "$(taps)" 1 taps
+    rt delete --force "$ID"
+    [[ "$(found)" != *ingress* ]] || fail "left: $(found)"
+    assert_has "$before" 'metric 1000'
+}
+
+# again: what `plain` has set up on eth0, after the kernel forgot it.
+again() {
+    batch "$POD_NS" <<END
+link set eth0 up
+addr replace 10.66.0.2/24 brd + dev eth0
+addr replace fd66::2/64 dev eth0 nodad
+route replace default via 10.66.0.1
+route replace default via fd66::1 dev eth0
+END
+}
+
+@test "the link goes down and up, gets another MAC and name, leaves and comes back with its number" {
+    local number=77
+    ip -n "$POD_NS" link add eth0 index $number type veth peer name far-eth0 netns "$FAR_NS"
+    ip -n "$FAR_NS" link set far-eth0 up
+    batch "$FAR_NS" <<END
+addr add 10.66.0.1/24 dev far-eth0
+addr add fd66::1/64 dev far-eth0 nodad
+END
+    ip -n "$POD_NS" link set lo up
+    again
+    up
+    assert_alike
+    ip -n "$POD_NS" link set eth0 down
+    wait_for 20 eval '! inside ip link show eth0 | grep -q ",UP"'
+    again
+    wait_for 20 assert_alike
+    far busybox ping -c 2 -W 5 10.66.0.2
+    ip -n "$POD_NS" link set eth0 address 02:66:00:00:00:99
+    wait_for 20 assert_alike
+    ip -n "$FAR_NS" neigh flush all
+    far busybox ping -c 2 -W 5 10.66.0.2
+    ip -n "$POD_NS" link set eth0 down
+    ip -n "$POD_NS" link set eth0 name net9
+    ip -n "$POD_NS" link set net9 up
+    wait_for 20 eval 'inside ip link show net9'
+    ip -n "$POD_NS" link set net9 down
+    ip -n "$POD_NS" link set net9 name eth0
+    again
+    wait_for 20 assert_alike
+    # Faster than anybody looks: the number is the same, what was on the link is gone.
+    ip -n "$POD_NS" link set eth0 netns "$FAR_NS"
+    ip -n "$FAR_NS" link set eth0 netns "$POD_NS"
+    assert_eq "$(ip -n "$POD_NS" -j link show eth0 | jq '.[0].ifindex')" $number
+    again
+    wait_for 20 eval 'far busybox ping -c 1 -W 1 10.66.0.2'
+    wait_for 20 assert_alike
+    far busybox ping -c 2 -W 5 fd66::2
+    wait_for 20 eval '[ "$(taps)" = 1 ]'
+    # What changes while the machine stands still is seen when it goes on.
+    rt pause "$ID"
+    ip -n "$POD_NS" addr add 10.66.0.55/24 dev eth0
+    rt resume "$ID"
+    wait_for 20 assert_alike
+    rt delete --force "$ID"
+    [[ "$(found)" != *ingress* ]] || fail "left: $(found)"
+    assert_same_snap
 }
 
 @test "an empty namespace has its loopback up" {
@@ -435,23 +534,27 @@ END
     jqe "$T/b" '(.linux.namespaces[] | select(.type == "network")) |= del(.path)'
     cat >"$T/hook" <<END
 #!/bin/bash
-exec 2>"$T/hook.log"
+exec 2>"$T/hook\$2.log"
 set -ex
 pid=\$(jq .pid)
-ip -n "$FAR_NS" link add far-eth0 type veth peer name eth0
-ip -n "$FAR_NS" link set eth0 netns \$pid
-ip -n "$FAR_NS" addr add 10.66.0.1/24 dev far-eth0
-ip -n "$FAR_NS" link set far-eth0 up
+ip -n "$FAR_NS" link add far-\$1 type veth peer name \$1
+ip -n "$FAR_NS" link set \$1 netns \$pid
+ip -n "$FAR_NS" addr add 10.\$2.0.1/24 dev far-\$1
+ip -n "$FAR_NS" link set far-\$1 up
 inner() { nsenter --net=/proc/\$pid/ns/net ip "\$@"; }
 inner link set lo up
-inner link set eth0 up
-inner addr add 10.66.0.2/24 dev eth0
+inner link set \$1 up
+inner addr add 10.\$2.0.2/24 dev \$1
 END
     chmod +x "$T/hook"
-    jqe "$T/b" '.hooks.createRuntime = [{path: $hook, env: ["PATH=/bin:/usr/bin:/sbin:/usr/sbin"]}]' --arg hook "$T/hook"
+    # Docker's is a prestart hook, from version 26 on one of createRuntime.
+    jqe "$T/b" '.hooks.prestart = [{path: $hook, args: ["hook", "eth0", "66"], env: [$path]}]
+        | .hooks.createRuntime = [{path: $hook, args: ["hook", "net1", "67"], env: [$path]}]' \
+        --arg hook "$T/hook" --arg path 'PATH=/bin:/usr/bin:/sbin:/usr/sbin'
     start_bundle
     inside ip addr | grep 10.66.0.2
     far busybox ping -c 2 -W 5 10.66.0.2
+    far busybox ping -c 2 -W 5 10.67.0.2
     # a second container of the same pod is in the same network
     mkb "$T/c" ip addr
     member "$T/c" "$ID"
@@ -486,6 +589,18 @@ END
     wait_for 5 eval 'inside ip -o link | grep "mtu 1400"'
     assert_alike
     assert_eq "$(taps)" 1 taps
+    # one that cannot be joined is told of, and let alone after a few times
+    rt pause "$ID"
+    wire net2
+    tc -n "$POD_NS" qdisc add dev net2 ingress
+    tc -n "$POD_NS" filter add dev net2 ingress pref 5356 protocol ip u32 match u32 0 0 flowid 1:1
+    ip -n "$POD_NS" link set net2 up
+    rt resume "$ID"
+    wait_for 20 eval '[ "$(grep -c "network link net2: connect" "$LOG/launcher")" -ge 3 ]'
+    sleep 1
+    assert_eq "$(grep -c "network link net2: connect" "$LOG/launcher")" 3 tries
+    assert_has "$(tc -n "$POD_NS" filter show dev net2 ingress)" 'pref 5356'
+    ip -n "$POD_NS" link del net2
     # the link that the engine takes away and makes anew
     ip -n "$POD_NS" link del eth0
     plain
@@ -494,8 +609,6 @@ END
 }
 
 # ---------------------------------------------------------------- localhost
-
-here() { ip netns exec "$POD_NS" "$@"; } # in the pod's namespace on the host
 
 @test "links that a workload makes: the kernel gets its modules when it asks for them" {
     new_id own

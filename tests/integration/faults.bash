@@ -90,13 +90,10 @@ host_end() {
 }
 declare -a DISKS=()
 
-# host_shot: links, addresses, queues and filters of the namespace, and which disks somebody has open.
+# host_shot: what the namespace looks like, and which disks somebody has open.
 host_shot() {
     local disk
-    ip -n "$NETNS" -o address 2>/dev/null | sed 's/^/address /'
-    ip -n "$NETNS" -o link 2>/dev/null | sed 's/^/netns link /'
-    tc -n "$NETNS" qdisc | sed 's/^/qdisc /'
-    tc -n "$NETNS" filter show dev eth0 ingress 2>/dev/null | sed 's/^/filter /'
+    net_shot "$NETNS" | sed 's/^/network /'
     for disk in "${DISKS[@]}"; do
         disk_is_free "$disk" || echo "disk $disk is open"
     done

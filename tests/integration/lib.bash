@@ -460,6 +460,27 @@ foreign_records() {
         -path '*/.sandbox/*' -name sandbox.json -exec cat {} + 2>/dev/null || true
 }
 
+# net_shot NAMESPACE: its links, addresses, routes, rules, queues, filters and tables, for comparing.
+net_shot() {
+    local link
+    # Counters and the lifetimes of what is limited go on.
+    ip -n "$1" -d addr | sed -E 's/ (valid|preferred)_lft [0-9]+sec//g; s/_timer +[0-9.]+//g'
+    ip -n "$1" route show table all
+    ip -n "$1" rule
+    ip -n "$1" -6 rule
+    ip -n "$1" neigh show nud permanent | sort
+    tc -n "$1" qdisc
+    for link in $(ip -n "$1" -j link | jq -r '.[].ifname'); do
+        tc -n "$1" filter show dev "$link" ingress 2>/dev/null | sed "s/^/filter of $link: /"
+    done
+    ip netns exec "$1" "$PAYLOAD" nf-tables
+}
+
+# assert_net_shot NAMESPACE SHOT: it is as it was then.
+assert_net_shot() {
+    [ "$(net_shot "$1")" = "$2" ] || fail "$1 differs:"$'\n'"$(diff <(echo "$2") <(net_shot "$1"))"
+}
+
 take_snap() { TEST_SNAP=$(snap); }
 
 same_snap() { [ "$(snap)" = "$TEST_SNAP" ]; }

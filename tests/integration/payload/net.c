@@ -3,6 +3,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -248,6 +251,55 @@ int verb_udp(int argc, char **argv)
     buffer[n] = '\0';
     puts(buffer);
     return 0;
+}
+
+static void print_table(const struct nlmsghdr *message)
+{
+    const char *at = (const char *)NLMSG_DATA(message) + NLMSG_ALIGN(sizeof(struct nfgenmsg));
+    const char *end = (const char *)message + message->nlmsg_len;
+    while (at + sizeof(struct nlattr) <= end) {
+        struct nlattr attr;
+        memcpy(&attr, at, sizeof(attr));
+        if (attr.nla_type == NFTA_TABLE_NAME)
+            printf("table %s\n", at + NLA_HDRLEN);
+        if (attr.nla_len < NLA_HDRLEN)
+            return;
+        at += NLA_ALIGN(attr.nla_len);
+    }
+}
+
+/* FALSE: that was the last. */
+static int print_tables(const char *buffer, ssize_t n)
+{
+    const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
+    for (; NLMSG_OK(message, (size_t)n); message = NLMSG_NEXT(message, n)) {
+        if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR)
+            return 0;
+        print_table(message);
+    }
+    return 1;
+}
+
+int verb_nf_tables(int argc, char **argv)
+{
+    static char buffer[CHUNK] __attribute__((aligned(8)));
+    struct {
+        struct nlmsghdr head;
+        struct nfgenmsg info;
+    } ask = {.head = {.nlmsg_len = sizeof(ask),
+                 .nlmsg_type = (NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_GETTABLE,
+                 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+        .info = {.version = NFNETLINK_V0}};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+    ssize_t n;
+    if (fd < 0)
+        return 0; /* a kernel without it has none */
+    if (send(fd, &ask, sizeof(ask), 0) < 0)
+        return failed("send");
+    do
+        n = recv(fd, buffer, sizeof(buffer), 0);
+    while (n > 0 && print_tables(buffer, n));
+    return n < 0 ? failed("receive") : 0;
 }
 
 static int unix_socket(const char *path, struct sockaddr_un *address)

@@ -14,6 +14,8 @@ int verb_tcp_ping(int argc, char **argv);
 /* udp-serve ADDRESS PORT: sends datagrams back. udp ADDRESS PORT TEXT: prints the answer. */
 int verb_udp_serve(int argc, char **argv);
 int verb_udp(int argc, char **argv);
+/* nf-tables: the names of those of nf_tables in this network namespace. */
+int verb_nf_tables(int argc, char **argv);
 /* unix-serve PATH TEXT: gives one client of the socket TEXT. unix PATH: prints what comes. */
 int verb_unix_serve(int argc, char **argv);
 int verb_unix(int argc, char **argv);

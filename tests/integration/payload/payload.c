@@ -354,6 +354,7 @@ int main(int argc, char **argv)
         {"udp-serve", 2, verb_udp_serve},
         {"udp", 3, verb_udp},
         {"disk", 3, verb_disk},
+        {"nf-tables", 0, verb_nf_tables},
         {"unix-serve", 2, verb_unix_serve},
         {"unix", 1, verb_unix},
     };
