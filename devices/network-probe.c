@@ -14,7 +14,7 @@ gboolean sv_network_probe_take(GError **error)
     gboolean made = FALSE;
     g_auto(SvFd) fd = sv_netns_make(error);
     g_autoptr(SvNetlink) nl = fd >= 0 ? sv_netlink_new_in(fd, NETLINK_ROUTE, error) : NULL;
-    return nl != NULL && sv_tc_redirect(nl, LOOPBACK_INDEX, LOOPBACK_INDEX, &made, error);
+    return nl != NULL && sv_tc_redirect(nl, LOOPBACK_INDEX, LOOPBACK_INDEX, 0, &made, error);
 }
 
 gboolean sv_network_probe_localhost(GError **error)

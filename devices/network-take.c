@@ -136,8 +136,8 @@ static gboolean join(SvNetlink *nl, const SvTakeLink *take, gboolean *made_qdisc
         return FALSE;
     }
     return set_up_tap(nl, tap->index, take, error) &&
-        sv_tc_redirect(nl, tap->index, take->index, &made, error) &&
-        sv_tc_redirect(nl, take->index, tap->index, made_qdisc, error) &&
+        sv_tc_redirect(nl, tap->index, take->index, take->mark, &made, error) &&
+        sv_tc_redirect(nl, take->index, tap->index, take->mark, made_qdisc, error) &&
         restore_queue_length(nl, link, error);
 }
 
@@ -159,7 +159,7 @@ static gboolean is_ours(
 {
     if (sv_net_device_at(devices, take->index) == NULL)
         return FALSE;
-    const SvNetDevice *target = sv_net_device_at(devices, sv_tc_target(nl, take->index));
+    const SvNetDevice *target = sv_net_device_at(devices, sv_tc_target(nl, take->index, NULL));
     return target == NULL || target == tap;
 }
 

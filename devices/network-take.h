@@ -21,6 +21,7 @@ typedef struct {
     const char *alias;
     int index; /* of the link in the pod's namespace */
     guint mtu;
+    guint32 mark; /* whose: see sv_network_sweep */
 } SvTakeLink;
 
 /* Moves the tap, which QEMU holds, out of the caller's namespace into that of @netns_fd, and joins it with the link.

@@ -81,7 +81,8 @@ static gboolean remove_filter(SvNetlink *nl, int index, GError **error)
     return is_gone(nl, rtnl_cls_delete(sv_netlink_socket(nl), filter, 0), "filter", error);
 }
 
-gboolean sv_tc_redirect(SvNetlink *nl, int from, int to, gboolean *made, GError **error)
+gboolean sv_tc_redirect(
+    SvNetlink *nl, int from, int to, guint32 mark, gboolean *made, GError **error)
 {
     const int flags = NLM_F_CREATE | NLM_F_EXCL;
     g_autoptr(Qdisc) qdisc = qdisc_new(from);
@@ -97,6 +98,8 @@ gboolean sv_tc_redirect(SvNetlink *nl, int from, int to, gboolean *made, GError 
     if (!*made && !remove_filter(nl, from, error))
         return FALSE;
     set_redirect(filter, to);
+    /* There are no classes on the way in: the number means nothing to the kernel. */
+    rtnl_u32_set_classid(filter, mark);
     if (sv_netlink_check(nl, rtnl_cls_add(sv_netlink_socket(nl), filter, flags), NULL, error))
         return TRUE;
     g_prefix_error(error, "redirect what comes in: ");
@@ -153,21 +156,31 @@ gboolean sv_tc_foreign(SvNetlink *nl, GHashTable *indexes, GError **error)
     return TRUE;
 }
 
-static void note_target(struct nl_object *filter, gpointer target)
+typedef struct {
+    int index;
+    guint32 mark;
+} Target;
+
+static void note_target(struct nl_object *object, gpointer user_data)
 {
-    struct rtnl_act *redirect =
-        is_own((Filter *)filter) ? rtnl_u32_get_action((Filter *)filter) : NULL;
-    if (redirect != NULL)
-        *(int *)target = (int)rtnl_mirred_get_ifindex(redirect);
+    Filter *filter = (Filter *)object;
+    Target *target = user_data;
+    struct rtnl_act *redirect = is_own(filter) ? rtnl_u32_get_action(filter) : NULL;
+    if (redirect == NULL)
+        return;
+    target->index = (int)rtnl_mirred_get_ifindex(redirect);
+    rtnl_u32_get_classid(filter, &target->mark);
 }
 
-int sv_tc_target(SvNetlink *nl, int index)
+int sv_tc_target(SvNetlink *nl, int index, guint32 *mark)
 {
     g_autoptr(List) filters = filters_of(nl, index);
-    int target = -1;
+    Target target = {-1, 0};
     if (filters != NULL)
         nl_cache_foreach(filters, note_target, &target);
-    return target;
+    if (mark != NULL)
+        *mark = target.mark;
+    return target.index;
 }
 
 gboolean sv_tc_clear(SvNetlink *nl, int index, gboolean made, GError **error)

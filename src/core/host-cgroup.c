@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "core/cgroup-mark.h"
 #include "core/record.h"
 
 #include <errno.h>
@@ -138,7 +139,8 @@ static void note_made(char **made, const char *path, gsize len)
     *made = g_strndup(path, len);
 }
 
-static gboolean make_in(const char *hierarchy, const char *path, char **made, GError **error)
+static gboolean make_in(
+    const char *hierarchy, const char *path, const char *owner, char **made, GError **error)
 {
     g_autofree char *parent = g_strdup(hierarchy);
     for (const char *end = path; *end;) {
@@ -146,6 +148,8 @@ static gboolean make_in(const char *hierarchy, const char *path, char **made, GE
         g_autofree char *folder = g_strdup_printf("%s%.*s", hierarchy, (int)(end - path), path);
         if (mkdir(folder, 0755) == 0) {
             note_made(made, path, (gsize)(end - path));
+            if (owner)
+                sv_cgroup_mark(folder, owner);
             pass_controllers(parent);
         } else if (errno != EEXIST) {
             sv_error_set_errno(error, SV_CORE_ERROR, errno, "make cgroup %s", folder);
@@ -178,14 +182,15 @@ static gboolean end(GError *first, GError **error)
     return first == NULL;
 }
 
-gboolean sv_cgroup_make(const char *top, const char *path, char **made, GError **error)
+gboolean sv_cgroup_make(
+    const char *top, const char *path, const char *owner, char **made, GError **error)
 {
     g_autoptr(GPtrArray) list = hierarchies(top);
     GError *first = NULL;
     *made = NULL;
     for (guint i = 0; i < list->len; i++) {
         GError *local = NULL;
-        if (!make_in(list->pdata[i], path, made, &local))
+        if (!make_in(list->pdata[i], path, owner, made, &local))
             note(&first, local);
     }
     return end(first, error);

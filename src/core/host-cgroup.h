@@ -22,9 +22,9 @@ char *sv_cgroup_path(const char *text, gboolean systemd, char **slice, char **un
 char *sv_cgroup_sibling(const char *path, const char *name) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Makes it in every hierarchy. *@made: the highest folder that was missing in some hierarchy (transfer full),
- * NULL when there was none. */
-gboolean sv_cgroup_make(const char *top, const char *path, char **made, GError **error)
-    G_GNUC_WARN_UNUSED_RESULT;
+ * NULL when there was none. @owner (nullable): what is made is marked so, see core/cgroup-mark.h. */
+gboolean sv_cgroup_make(const char *top, const char *path, const char *owner, char **made,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Moves the process with all its threads. @keep_devices: not in version 1's devices hierarchy, where
  * libvirt restricts what QEMU may open. All hierarchies are tried; the first error. */
 gboolean sv_cgroup_enter(const char *top, const char *path, pid_t pid, gboolean keep_devices,

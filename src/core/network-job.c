@@ -75,8 +75,8 @@ static GHashTable *read_pairs(SvNetlink *nl, const GPtrArray *devices)
     for (guint i = 0; i < devices->len; i++) {
         const SvNetDevice *device = devices->pdata[i];
         g_autofree char *owner = sv_link_tap_owner(device);
-        int link = owner ? sv_tc_target(nl, device->index) : -1;
-        if (link > 0 && sv_tc_target(nl, link) == device->index)
+        int link = owner ? sv_tc_target(nl, device->index, NULL) : -1;
+        if (link > 0 && sv_tc_target(nl, link, NULL) == device->index)
             g_hash_table_insert(pairs, GINT_TO_POINTER(device->index), GINT_TO_POINTER(link));
     }
     return pairs;
@@ -84,6 +84,9 @@ static GHashTable *read_pairs(SvNetlink *nl, const GPtrArray *devices)
 
 static gboolean read_namespace(SvNetworkWork *work, GError **error)
 {
+    /* The network's own descriptor has it too. */
+    if (!sv_network_hold(work->netns_fd, error))
+        return FALSE;
     g_autoptr(SvNetlink) nl = sv_netlink_new_in(work->netns_fd, NETLINK_ROUTE, error);
     if (!nl)
         return FALSE;
@@ -121,7 +124,8 @@ static SvTakeLink take_of(const SvNetworkWork *work)
     SvTakeLink take = {.tap = work->link->tap,
         .alias = work->tap_alias,
         .index = (int)work->link->index,
-        .mtu = work->mtu};
+        .mtu = work->mtu,
+        .mark = work->mark};
     return take;
 }
 
@@ -204,6 +208,7 @@ static SvNetworkJob *link_job_new(SvPodNetwork *network, const SvLinkRecord *lin
 {
     SvNetworkJob *job = g_new0(SvNetworkJob, 1);
     job->work.link = sv_link_record_copy(link);
+    job->work.mark = sv_paths_mark(network->sandbox->paths);
     job->work.tap_alias =
         g_strdup_printf(SV_TAP_ALIAS "%s:%s", network->sandbox->paths->domain_name, link->name);
     return job;

@@ -5,6 +5,7 @@
 #include "core/forward.h"
 #include "core/sandbox-priv.h"
 #include "devices/network-localhost.h"
+#include "devices/network-sweep.h"
 #include "devices/network-take.h"
 #include "devices/network-tc.h"
 #include "netns/sysctl.h"
@@ -51,6 +52,7 @@ typedef struct {
     SvNetworkAsk ask;
     SvLinkRecord *link; /* of take and give back, a copy */
     char *tap_alias;
+    guint32 mark; /* of the root */
     guint mtu;
     /* out */
     SvNetState *state;

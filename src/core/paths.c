@@ -126,6 +126,7 @@ SvPaths *sv_paths_new(
     p->monitor_name = g_strconcat(p->hash, ".monitor", NULL);
     p->monitor_socket = g_build_filename(p->sock_dir, p->monitor_name, NULL);
     p->agent_socket = g_strconcat(p->sock_dir, "/", p->hash, ".agent", NULL);
+    p->owner_file = g_strconcat(p->sock_dir, "/", p->hash, ".owner", NULL);
     p->launcher_socket = config->launcher_socket && *config->launcher_socket
         ? g_strdup(config->launcher_socket)
         : g_build_filename(p->sock_dir, "launcher", NULL);
@@ -155,6 +156,7 @@ void sv_paths_free(SvPaths *paths)
     g_free(paths->monitor_socket);
     g_free(paths->agent_socket);
     g_free(paths->launcher_socket);
+    g_free(paths->owner_file);
     g_free(paths->box_dir);
     g_free(paths->base_dir);
     g_free(paths->share_dir);
@@ -165,6 +167,14 @@ void sv_paths_free(SvPaths *paths)
     g_free(paths->domain_name);
     g_free(paths->domain_uuid);
     g_free(paths);
+}
+
+guint32 sv_paths_mark(const SvPaths *paths)
+{
+    g_autofree char *hash = NULL, *uuid = NULL;
+
+    derive(paths->root, "", &hash, &uuid);
+    return (guint32)g_ascii_strtoull(hash, NULL, 16) | 1;
 }
 
 char *sv_paths_container_dir(const char *root, const char *id)

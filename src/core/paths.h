@@ -4,7 +4,7 @@
  *
  *   ROOT/ID/state.json                container record (ROOT 0700, default /run/sandvirt)
  *   ROOT/.sandbox/SANDBOX/sandbox.json, lock
- *   RUN/.sock/                        0700: launcher, HASH.monitor, HASH.agent
+ *   RUN/.sock/                        0700: launcher, HASH.monitor, HASH.agent, HASH.owner
  *   RUN/.box/HASH/base/               folder behind the share (host writes mount points here)
  *   RUN/.box/HASH/share/              the share: read-only shared bind of base/, virtiofs source
  *   RUN/.box/HASH/console.log
@@ -27,6 +27,7 @@ typedef struct {
     char *sock_dir; /* RUN/.sock */
     char *monitor_name; /* "HASH.monitor" below sock_dir */
     char *monitor_socket, *agent_socket, *launcher_socket;
+    char *owner_file; /* HASH.owner below sock_dir, see core/owner.h */
     char *box_dir, *base_dir, *share_dir, *console_log;
     char *boot_dir, *boot_kernel, *boot_image;
     char *domain_name, *domain_uuid;
@@ -37,6 +38,8 @@ SvPaths *sv_paths_new(const SvConfig *config, const char *root, const char *sand
     GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_paths_free(SvPaths *paths);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SvPaths, sv_paths_free)
+/* Tells the root from others where there is room for no more; never 0. */
+guint32 sv_paths_mark(const SvPaths *paths);
 /* ROOT/ID and ROOT/ID/state.json; (transfer full) */
 char *sv_paths_container_dir(const char *root, const char *id);
 char *sv_paths_container_file(const char *root, const char *id);

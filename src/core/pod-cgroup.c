@@ -6,6 +6,7 @@
 #include "base/command.h"
 #include "base/file.h"
 #include "core/host-cgroup.h"
+#include "core/owner.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -105,17 +106,18 @@ void sv_container_cgroup_enter(SvContainer *container, pid_t pid)
 {
     SvRecord *record = container->record;
     g_autofree char *made = NULL;
+    g_autofree char *owner = sv_owner_text(container->sandbox->paths);
     GError *error = NULL;
     if (!record->cgroup || pid <= 1)
         return;
-    if (!sv_cgroup_make(SV_CGROUP_TOP, record->cgroup, &made, &error))
+    if (!sv_cgroup_make(SV_CGROUP_TOP, record->cgroup, owner, &made, &error))
         warn(record->id, g_steal_pointer(&error));
     /* The one with the machine in it goes last. */
-    char **owner = g_strcmp0(record->cgroup, container->sandbox->record->cgroup) == 0
+    char **maker = g_strcmp0(record->cgroup, container->sandbox->record->cgroup) == 0
         ? &container->sandbox->record->cgroup_made
         : &record->cgroup_made;
-    if (made && !*owner)
-        *owner = g_steal_pointer(&made);
+    if (made && !*maker)
+        *maker = g_steal_pointer(&made);
     if (!sv_cgroup_enter(SV_CGROUP_TOP, record->cgroup, pid, FALSE, &error))
         warn(record->id, error);
     if (pid == record->shim_pid)
@@ -152,19 +154,20 @@ void sv_pod_cgroup_begin(SvSandbox *sandbox)
 {
     SvSandboxRecord *record = sandbox->record;
     g_autofree char *made = NULL;
+    g_autofree char *owner = sv_owner_text(sandbox->paths);
     GError *error = NULL;
     if (!record->cgroup)
         return;
     if (!sandbox->cgroup_home)
         sandbox->cgroup_home = sv_cgroup_places(getpid());
-    if (!sv_cgroup_make(SV_CGROUP_TOP, record->cgroup, &made, &error))
+    if (!sv_cgroup_make(SV_CGROUP_TOP, record->cgroup, owner, &made, &error))
         warn(record->id, g_steal_pointer(&error));
     if (made && !record->cgroup_made)
         record->cgroup_made = g_steal_pointer(&made);
     if (record->partition) {
         g_autofree char *slices = NULL;
-        /* libvirt wants it in every hierarchy that it uses */
-        if (!sv_cgroup_make(SV_CGROUP_TOP, record->partition, &slices, &error))
+        /* libvirt wants it in every hierarchy that it uses; systemd may use it too */
+        if (!sv_cgroup_make(SV_CGROUP_TOP, record->partition, NULL, &slices, &error))
             warn(record->id, g_steal_pointer(&error));
     }
     if (!sv_cgroup_enter(SV_CGROUP_TOP, record->cgroup, getpid(), FALSE, &error))

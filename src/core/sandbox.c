@@ -225,6 +225,7 @@ void sv_sandbox_clean_up(SvSandbox *sandbox)
     if (sandbox->record || g_hash_table_size(sandbox->containers) > 0 ||
         g_file_test(sandbox->paths->sandbox_file, G_FILE_TEST_EXISTS))
         return;
+    unlink(sandbox->paths->owner_file);
     if (!sv_file_remove_tree(sandbox->paths->state_dir, &error))
         g_warning("sandbox %s: ignoring: %s", sandbox->paths->sandbox, error->message);
 }

@@ -34,7 +34,4 @@ gboolean sv_share_prepare_name(const SvPaths *paths, guint index, const char *na
 gboolean sv_share_release_volumes(const SvPaths *paths, guint index, gboolean lazy, GPtrArray *busy,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
-/* @folder/owner, for sv_share_owner. */
-gboolean sv_share_write_owner(const SvPaths *paths, const char *folder, GError **error);
-
 G_END_DECLS

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mount.h"
 #include "core/lifecycle.h"
+#include "core/owner.h"
 #include "core/share-private.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -146,6 +147,14 @@ void sv_share_unbind_file(const SvPaths *paths, const char *name)
         g_debug("ignoring: %s: %s", target, g_strerror(errno));
 }
 
+/* The boot folder outlives a power cut. */
+static gboolean write_owner(const SvPaths *paths, const char *folder, GError **error)
+{
+    g_autofree char *file = g_build_filename(folder, SV_OWNER_FILE, NULL);
+
+    return sv_owner_write(paths, file, error);
+}
+
 gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *image, GError **error)
 {
     g_autofree char *boxes = g_path_get_dirname(paths->box_dir);
@@ -153,12 +162,11 @@ gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *ima
     g_autofree char *containers = g_build_filename(paths->base_dir, "c", NULL);
 
     return sv_file_mkdirs(boxes, 0700, error) && sv_share_make_dir(paths->box_dir, error) &&
-        sv_share_write_owner(paths, paths->box_dir, error) &&
-        sv_share_make_dir(paths->base_dir, error) && sv_share_make_dir(containers, error) &&
-        sv_share_make_dir(paths->share_dir, error) && mount_share(paths, error) &&
-        sv_file_mkdirs(boots, 0755, error) && sv_share_make_dir(boots, error) &&
-        sv_share_make_dir(paths->boot_dir, error) &&
-        sv_share_write_owner(paths, paths->boot_dir, error) &&
+        write_owner(paths, paths->box_dir, error) && sv_share_make_dir(paths->base_dir, error) &&
+        sv_share_make_dir(containers, error) && sv_share_make_dir(paths->share_dir, error) &&
+        mount_share(paths, error) && sv_file_mkdirs(boots, 0755, error) &&
+        sv_share_make_dir(boots, error) && sv_share_make_dir(paths->boot_dir, error) &&
+        write_owner(paths, paths->boot_dir, error) &&
         bind_boot_file(kernel, paths->boot_kernel, error) &&
         bind_boot_file(image, paths->boot_image, error);
 }

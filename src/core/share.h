@@ -11,9 +11,6 @@ G_BEGIN_DECLS
  * image. Idempotent (a recovering monitor calls it again). */
 gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *image, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
-/* Whose the box folder or the boot folder @folder is, as sv_share_make wrote it down: the second outlives a
- * power cut. Out (transfer full). FALSE: not known. */
-gboolean sv_share_owner(const char *folder, char **root, char **sandbox);
 /* Unmounts everything below (lazily what is busy) and removes box and boot folders; each step tried;
  * first error. Nothing there: TRUE. */
 gboolean sv_share_destroy(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;

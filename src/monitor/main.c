@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/config.h"
+#include "core/owner.h"
 #include "hypervisor/accel.h"
 #include "hypervisor/driver.h"
 #include "monitor/check.h"
@@ -187,7 +188,7 @@ static gboolean run(Options *options, GError **error)
     }
     g_auto(SvFd) lock = take_lock(paths, error);
     Monitor monitor = {0};
-    if (lock >= 0)
+    if (lock >= 0 && sv_owner_write(paths, paths->owner_file, error))
         monitor.server = sv_server_new(paths->monitor_socket, error);
     if (!monitor.server) {
         sv_config_unref(config);

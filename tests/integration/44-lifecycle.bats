@@ -484,3 +484,43 @@ END
     assert_same_snap
     run -0 rt exec "$POD" true
 }
+
+@test "gc: records and box are lost: what is left in a namespace, a socket, a cgroup" {
+    local net=$NETNS-lost before hash socket cgroup=/svt.${WORK##*.}/lost/one
+    take_snap
+    ip netns add "$net"
+    ip -n "$net" link add eth0 type veth peer name far0
+    ip -n "$net" link set far0 addrgenmode none
+    ip -n "$net" link set eth0 addrgenmode none
+    ip -n "$net" link set eth0 up
+    before=$(net_shot "$net")
+    mkb "$T/b" sleep 1000
+    in_netns "$T/b" "$net"
+    jqe "$T/b" '.linux.cgroupsPath = $p' --arg p "$cgroup"
+    new_id lost
+    quiet rt run --detach --bundle "$T/b" "$ID" || fail "$(cat "$T/out.log")"
+    # What lives is let alone.
+    run -0 rt gc
+    assert_eq "$output" ''
+    power_cut_sandbox "$ID"
+    hash=$(basename "$(dirname "$(grep -l "^$ID$" "$RUN"/.box/*/owner)")")
+    awk -v h="/$hash/" 'index($5, h) { print $5 }' /proc/self/mountinfo | sort -r | xargs -r -n 1 umount -l
+    rm -rf --one-file-system "${ROOT:?}/$ID" "$ROOT/.sandbox/$ID" "$RUN/.box/$hash" "${WORK:?}/boot/$hash"
+    assert_has "$(net_shot "$net")" 'filter of eth0'
+    for socket in monitor owner; do
+        [ -e "$RUN/.sock/$hash.$socket" ] || fail "no $socket"
+    done
+    launcher_start
+    run -0 rt gc --dry-run
+    assert_has "$output" "would remove mounts and files of sandbox $ID"
+    assert_has "$output" "would give back link eth0 of /run/netns/$net"
+    run -0 rt gc
+    assert_has "$output" "give back link eth0 of /run/netns/$net"
+    assert_net_shot "$net" "$before"
+    ip netns del "$net"
+    # Its logs are libvirt's affair.
+    assert_same_snap
+    run -0 rt gc
+    assert_eq "$output" ''
+    run -0 rt exec "$POD" true
+}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/cgroup-mark.h"
 #include "core/host-cgroup.h"
 
 #include "base/file.h"
@@ -59,11 +60,11 @@ static void check_tree(gboolean v2)
     g_autofree char *engines = g_build_filename(top, first, "pods", NULL);
     g_assert_cmpint(g_mkdir(engines, 0755), ==, 0);
 
-    g_assert_true(sv_cgroup_make(top, "/pods/a/b", &made, &error));
+    g_assert_true(sv_cgroup_make(top, "/pods/a/b", NULL, &made, &error));
     /* in the other hierarchy of version 1 "pods" was missing too */
     g_assert_cmpstr(made, ==, v2 ? "/pods/a" : "/pods");
     g_assert_true(is_dir(top, first, "pods/a/b"));
-    g_assert_true(sv_cgroup_make(top, "/pods/a/b", &again, &error));
+    g_assert_true(sv_cgroup_make(top, "/pods/a/b", NULL, &again, &error));
     g_assert_null(again);
     /* what is not empty stays, with everything above it */
     g_autofree char *busy = g_build_filename(top, first, "pods/a/other", NULL);
@@ -111,6 +112,28 @@ static void test_enter(void)
     g_assert_true(sv_file_remove_tree(top, &error));
 }
 
+/* What was made is told apart from what was there. */
+static void test_marks(void)
+{
+    g_autofree char *top = fake_top(TRUE), *made = NULL;
+    g_autofree char *engines = g_build_filename(top, "pods", NULL);
+    g_autoptr(GError) error = NULL;
+    g_assert_cmpint(g_mkdir(engines, 0755), ==, 0);
+    g_assert_true(sv_cgroup_make(top, "/pods/a/b", "box\n/run/root\n", &made, &error));
+    g_autoptr(GPtrArray) marks = sv_cgroup_marks(top);
+    if (marks->len > 0) {
+        const SvCgroupMark *inner = marks->pdata[0], *outer = marks->pdata[1];
+        g_assert_cmpuint(marks->len, ==, 2);
+        g_assert_true(g_str_has_suffix(inner->folder, "/pods/a/b"));
+        g_assert_true(g_str_has_suffix(outer->folder, "/pods/a"));
+        g_assert_cmpstr(inner->root, ==, "/run/root");
+        g_assert_cmpstr(inner->sandbox, ==, "box");
+    } else {
+        g_test_skip("no marks on this file system");
+    }
+    g_assert_true(sv_file_remove_tree(top, &error));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -118,5 +141,6 @@ int main(int argc, char **argv)
     g_test_add_func("/host-cgroup/v1", test_v1);
     g_test_add_func("/host-cgroup/v2", test_v2);
     g_test_add_func("/host-cgroup/enter", test_enter);
+    g_test_add_func("/host-cgroup/marks", test_marks);
     return g_test_run();
 }

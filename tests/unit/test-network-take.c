@@ -2,6 +2,7 @@
 /* A link is joined with a tap, and is as before afterwards. */
 #include <config.h>
 
+#include "devices/network-sweep.h"
 #include "devices/network-take.h"
 #include "in-netns.h"
 
@@ -12,11 +13,13 @@
 #include <linux/if_tun.h>
 #include <net/ethernet.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define TAP "svtest0"
+#define MARK 0x12345679
 #define FRAME_TYPE 0x88b5 /* for experiments */
 
 typedef struct {
@@ -128,7 +131,8 @@ static void take(const Fixture *f, SvTakeLink *link, gboolean *made)
     *link = (SvTakeLink){.tap = TAP,
         .alias = SV_TAP_ALIAS "sandvirt-x:eth0",
         .index = sv_net_device_find(state->devices, "eth0")->index,
-        .mtu = 1400};
+        .mtu = 1400,
+        .mark = MARK};
     gboolean ok = sv_link_take(f->pod, link, made, &error);
     g_assert_no_error(error);
     g_assert_true(ok);
@@ -258,6 +262,55 @@ static void test_taken_again(void)
     tear_down(&f);
 }
 
+static guint sweep(const Fixture *f, guint32 mark, gboolean dry_run)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    /* of its own, as that of another process */
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", f->pod);
+    g_auto(SvFd) pod = open(path, O_RDONLY | O_CLOEXEC);
+    g_assert_true(sv_network_sweep(pod, mark, dry_run, found, &error));
+    g_assert_no_error(error);
+    if (found->len > 0)
+        g_assert_cmpstr(found->pdata[0], ==, "eth0");
+    return found->len;
+}
+
+static void assert_ingress(const Fixture *f, gboolean wanted)
+{
+    g_autofree char *text = tc_of(f->pod, f->host);
+    g_assert_cmpint(strstr(text, "ingress") != NULL, ==, wanted);
+}
+
+/* Of a machine that nobody knows any more; not while it runs, nor while somebody has the namespace. */
+static void test_sweep(void)
+{
+    Fixture f = {-1, -1, -1, -1};
+    g_autoptr(GError) error = NULL;
+    SvTakeLink link;
+    gboolean made = FALSE;
+
+    if (!set_up_wire(&f))
+        return;
+    g_assert_cmpuint(sweep(&f, MARK, FALSE), ==, 0);
+    take(&f, &link, &made);
+    g_assert_cmpuint(sweep(&f, MARK, FALSE), ==, 0);
+    assert_ingress(&f, TRUE);
+    sv_fd_clear(&f.tap);
+    g_assert_true(sv_network_hold(f.pod, &error));
+    g_assert_cmpuint(sweep(&f, MARK, FALSE), ==, 0);
+    assert_ingress(&f, TRUE);
+    g_assert_cmpint(flock(f.pod, LOCK_UN), ==, 0);
+    /* of another root */
+    g_assert_cmpuint(sweep(&f, MARK + 2, FALSE), ==, 0);
+    g_assert_cmpuint(sweep(&f, MARK, TRUE), ==, 1);
+    assert_ingress(&f, TRUE);
+    g_assert_cmpuint(sweep(&f, MARK, FALSE), ==, 1);
+    assert_ingress(&f, FALSE);
+    g_assert_cmpuint(sweep(&f, MARK, FALSE), ==, 0);
+    tear_down(&f);
+}
+
 /* Another's qdisc stays, with its filters. */
 static void test_foreign_qdisc(void)
 {
@@ -352,6 +405,7 @@ int main(int argc, char **argv)
     g_test_add_func("/network-take/take", test_take);
     g_test_add_func("/network-take/frames", test_frames);
     g_test_add_func("/network-take/taken-again", test_taken_again);
+    g_test_add_func("/network-take/sweep", test_sweep);
     g_test_add_func("/network-take/foreign-qdisc", test_foreign_qdisc);
     g_test_add_func("/network-take/gone", test_gone);
     g_test_add_func("/network-take/refusals", test_refusals);
