@@ -61,6 +61,14 @@ gboolean sv_process_start_time(pid_t pid, guint64 *ticks)
     return read_stat(pid, &state, ticks);
 }
 
+gboolean sv_process_is_stopped(pid_t pid)
+{
+    guint64 ticks;
+    char state;
+
+    return read_stat(pid, &state, &ticks) && state == 'T';
+}
+
 gboolean sv_process_is(pid_t pid, guint64 start_ticks, const char *boot_id)
 {
     g_autofree char *boot = NULL;
@@ -140,4 +148,16 @@ guint64 sv_process_ns_inode(pid_t pid, const char *name)
     path = pid == 0 ? g_strdup_printf("/proc/self/ns/%s", name)
                     : g_strdup_printf("/proc/%d/ns/%s", (int)pid, name);
     return stat(path, &st) == 0 ? (guint64)st.st_ino : 0;
+}
+
+pid_t sv_process_pid(int pidfd)
+{
+    g_autofree char *path = g_strdup_printf("/proc/self/fdinfo/%d", pidfd);
+    g_autofree char *text = NULL;
+
+    if (pidfd < 0 || !sv_file_read(path, 4096, &text, NULL, NULL))
+        return 0;
+    const char *line = strstr(text, "\nPid:");
+    gint64 pid = line ? g_ascii_strtoll(line + strlen("\nPid:"), NULL, 10) : 0;
+    return (pid_t)MAX(pid, 0);
 }

@@ -2,22 +2,50 @@
 /* One blocking call over a connected socket. */
 #include "rpc/message.h"
 #include "base/fd.h"
+#include "base/process.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* How long a silent peer is taken for a busy one before it is looked at. */
+#define LOOK_US (5 * G_USEC_PER_SEC)
+
+/* TRUE + @error: nothing will come until somebody lets the peer go on. */
+static gboolean peer_is_stopped(int fd, const char *method, GError **error)
+{
+    pid_t pid = 0;
+
+    if (!sv_unix_peer(fd, &pid, NULL, NULL) || !sv_process_is_stopped(pid))
+        return FALSE;
+    g_autofree char *cmdline = sv_process_cmdline(pid);
+    g_autofree char *shown = sv_printable(cmdline ? cmdline : "", 200);
+    g_set_error(error, SV_RPC_ERROR, SV_ERR_TIMEOUT,
+        "%s: process %d is stopped and cannot answer (kill -CONT %d): %s", method, (int)pid,
+        (int)pid, shown);
+    return TRUE;
+}
+
 static gboolean wait_for(int fd, short events, gint64 deadline, const char *method, GError **error)
 {
-    int r = sv_fd_wait(fd, events, deadline);
+    for (;;) {
+        gint64 look = g_get_monotonic_time() + LOOK_US;
+        gboolean last = deadline >= 0 && deadline <= look;
+        int r = sv_fd_wait(fd, events, last ? deadline : look);
 
-    if (r > 0)
-        return TRUE;
-    if (r == 0)
-        g_set_error(error, SV_RPC_ERROR, SV_ERR_TIMEOUT, "%s: no answer in time", method);
-    else
-        sv_error_set_errno(error, SV_RPC_ERROR, errno, "%s: poll", method);
-    return FALSE;
+        if (r > 0)
+            return TRUE;
+        if (r < 0) {
+            sv_error_set_errno(error, SV_RPC_ERROR, errno, "%s: poll", method);
+            return FALSE;
+        }
+        if (peer_is_stopped(fd, method, error))
+            return FALSE;
+        if (last) {
+            g_set_error(error, SV_RPC_ERROR, SV_ERR_TIMEOUT, "%s: no answer in time", method);
+            return FALSE;
+        }
+    }
 }
 
 static gboolean send_all(int fd, GBytes *bytes, gint64 deadline, const char *method, GError **error)

@@ -55,6 +55,28 @@ teardown() {
     assert_same_snap
 }
 
+@test "a stopped monitor: calls that need it end soon and name it; state, list and the pod do not care" {
+    pod_up held
+    local monitor
+    monitor=$(monitor_pid "$POD")
+    kill -STOP "$monitor"
+    took state_of "$POD"
+    within 300 state
+    took rt list
+    within 500 list
+    local verb
+    for verb in 'kill %s KILL' 'stop --time 0 %s' 'delete --force %s' 'pause %s' 'ps %s'; do
+        # shellcheck disable=SC2059,SC2046
+        took try timeout 60 "${RT[@]}" $(printf "$verb" "$POD")
+        assert_refused "process $monitor is stopped"
+        assert_eq "$(grep -c . <<<"$stderr")" 1 "lines of $verb"
+        within 7000 "$verb"
+    done
+    kill -CONT "$monitor"
+    run -0 rt delete --force "$POD"
+    assert_same_snap 5
+}
+
 @test "a guest that comes to itself again is not killed for having been slow" {
     pod_up slow
     kill -STOP "$(vm_pid "$POD")"

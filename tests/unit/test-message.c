@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/fd.h"
 #include "rpc/message.h"
 #include "rpc/sandvirt.pb-c.h"
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static SvFrame one_frame(SvFrameReader *reader, GBytes *bytes)
@@ -255,6 +258,49 @@ static void test_call(void)
     close(fds[0]);
 }
 
+/* A peer that is stopped is named. */
+static void test_call_stopped(void)
+{
+    g_autoptr(GError) error = NULL;
+    int fds[2], wake[2], status = 0;
+    char byte = 0;
+
+    /* the listener is the peer */
+    g_assert_cmpint(pipe(wake), ==, 0);
+    g_autofree char *dir = g_dir_make_tmp("sv-call-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(dir, "socket", NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        fds[0] = sv_unix_listen(path, 0600, 4, NULL);
+        if (fds[0] < 0 || write(wake[1], "x", 1) != 1)
+            _exit(1);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    g_assert_cmpint(read(wake[0], &byte, 1), ==, 1);
+    g_assert_cmpint(waitpid(pid, &status, WUNTRACED), ==, pid);
+    g_assert_true(WIFSTOPPED(status));
+    fds[0] = sv_unix_connect(path, &error);
+    g_assert_no_error(error);
+    g_assert_null(sv_rpc_call(fds[0], 1, SV_SERVICE_SHIM, "Attach", NULL, NULL, 20, &error));
+    g_assert_true(g_error_matches(error, SV_RPC_ERROR, SV_ERR_TIMEOUT));
+    g_autofree char *part = g_strdup_printf("process %d is stopped", (int)pid);
+    g_assert_nonnull(strstr(error->message, part));
+    g_clear_error(&error);
+    /* of one that waits for long, too */
+    gint64 begun = g_get_monotonic_time();
+    g_assert_null(sv_rpc_call(fds[0], 3, SV_SERVICE_SHIM, "Attach", NULL, NULL, 100000, &error));
+    g_assert_nonnull(strstr(error->message, part));
+    g_assert_cmpint(g_get_monotonic_time() - begun, <, 50 * G_USEC_PER_SEC);
+    close(fds[0]);
+    close(wake[0]);
+    close(wake[1]);
+    g_assert_cmpint(kill(pid, SIGKILL), ==, 0);
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -266,5 +312,6 @@ int main(int argc, char **argv)
     g_test_add_func("/message/bomb", test_bomb);
     g_test_add_func("/message/many", test_many);
     g_test_add_func("/message/call", test_call);
+    g_test_add_func("/message/call-stopped", test_call_stopped);
     return g_test_run();
 }

@@ -106,8 +106,11 @@ static void test_cmdline(void)
     g_assert_null(sv_process_cmdline(0x7ffffff0));
     g_assert_null(sv_process_cmdline(-1));
     g_assert_true(sv_process_signal(pidfd, SIGKILL));
+    g_assert_cmpint(sv_process_pid(pidfd), ==, pid);
     g_assert_cmpint(sv_command_wait(pid), ==, 128 + SIGKILL);
+    g_assert_cmpint(sv_process_pid(pidfd), ==, 0);
     sv_fd_clear(&pidfd);
+    g_assert_cmpint(sv_process_pid(-1), ==, 0);
 }
 
 static void test_ns(void)
