@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/names.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -194,6 +195,23 @@ gboolean sv_container_make_mount_points(SvContainer *container, GError **error)
     return made;
 }
 
+/* In the machine the folders would be empty. */
+static gboolean check_seen(SvContainer *container, const GPtrArray *binds, GError **error)
+{
+    SvSandbox *sandbox = container->sandbox;
+    guint index = container->record->index;
+    pid_t pid = sv_process_pid(sandbox->share_pidfd);
+    if (!sv_disks_rootfs(container) &&
+        !sv_share_check_seen(sandbox->paths, pid, index, "rootfs", error))
+        return FALSE;
+    for (guint i = 0; i < binds->len; i++) {
+        const SvBindPlan *plan = binds->pdata[i];
+        if (!sv_share_check_seen(sandbox->paths, pid, index, plan->name, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 gboolean sv_container_bind_mounts(SvContainer *container, GError **error)
 {
     SvSandbox *sandbox = container->sandbox;
@@ -215,7 +233,7 @@ gboolean sv_container_bind_mounts(SvContainer *container, GError **error)
             return FALSE;
     }
     /* shared memory may have been added */
-    return sv_sandbox_save(sandbox, error);
+    return check_seen(container, guest->binds, error) && sv_sandbox_save(sandbox, error);
 }
 
 void sv_container_step_unshare(SvSequence *seq, gpointer user_data)

@@ -5,6 +5,7 @@
 
 #include "base/command.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "core/host-cgroup.h"
 #include "core/owner.h"
 
@@ -174,16 +175,6 @@ void sv_pod_cgroup_begin(SvSandbox *sandbox)
         warn(record->id, error);
 }
 
-static pid_t pid_of(int pidfd)
-{
-    g_autofree char *path = g_strdup_printf("/proc/self/fdinfo/%d", pidfd);
-    g_autofree char *text = NULL;
-    if (pidfd < 0 || !sv_file_read(path, 4096, &text, NULL, NULL))
-        return 0;
-    const char *line = strstr(text, "\nPid:");
-    return line ? (pid_t)g_ascii_strtoll(line + strlen("\nPid:"), NULL, 10) : 0;
-}
-
 static void enter(SvSandbox *sandbox, pid_t pid)
 {
     GError *error = NULL;
@@ -194,7 +185,7 @@ static void enter(SvSandbox *sandbox, pid_t pid)
 /* virtiofsd has a child that does its work. */
 static void enter_share(SvSandbox *sandbox)
 {
-    pid_t pid = pid_of(sandbox->share_pidfd);
+    pid_t pid = sv_process_pid(sandbox->share_pidfd);
     g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", (int)pid, (int)pid);
     g_autofree char *text = NULL;
     if (pid <= 1)
@@ -222,7 +213,7 @@ static void remember_place(SvSandbox *sandbox, pid_t qemu)
 
 void sv_pod_cgroup_place(SvSandbox *sandbox)
 {
-    pid_t qemu = pid_of(sandbox->qemu_pidfd);
+    pid_t qemu = sv_process_pid(sandbox->qemu_pidfd);
     if (!sandbox->record->cgroup || sandbox->record->partition)
         return;
     if (qemu > 1) {
@@ -234,7 +225,7 @@ void sv_pod_cgroup_place(SvSandbox *sandbox)
 
 void sv_pod_cgroup_lend(SvSandbox *sandbox)
 {
-    pid_t qemu = pid_of(sandbox->qemu_pidfd);
+    pid_t qemu = sv_process_pid(sandbox->qemu_pidfd);
     GError *error = NULL;
     if (!sandbox->record->cgroup || !sandbox->record->machine_places || qemu <= 1)
         return;

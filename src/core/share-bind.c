@@ -91,6 +91,32 @@ gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, cons
     return FALSE;
 }
 
+static gboolean same_file(const char *a, const char *b)
+{
+    struct stat left, right;
+
+    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
+        left.st_ino == right.st_ino;
+}
+
+gboolean sv_share_check_seen(
+    const SvPaths *paths, pid_t pid, guint index, const char *name, GError **error)
+{
+    g_autofree char *root = g_strdup_printf("/proc/%d/root", (int)pid);
+    g_autofree char *here = index_path(paths->share_dir, index, name);
+    g_autofree char *there = index_path(root, index, name);
+
+    if (pid <= 1 || !same_file(root, paths->share_dir) || same_file(here, there))
+        return TRUE;
+    g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
+        "what is mounted at \"%s\" does not reach virtiofsd (pid %d): the mounts of this host were "
+        "made "
+        "private or slave after the machine had started; after \"mount --make-rshared /\" make the "
+        "pod anew",
+        here, (int)pid);
+    return FALSE;
+}
+
 int sv_share_clone(const SvPaths *paths, guint index, const char *name, GError **error)
 {
     g_autofree char *target = index_path(paths->share_dir, index, name);

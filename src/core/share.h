@@ -31,6 +31,11 @@ gboolean sv_share_bind(const SvPaths *paths, guint index, const char *name, cons
 gboolean sv_share_bind_volume(const SvPaths *paths, guint index, const char *name,
     const char *source, gboolean recursive, gboolean read_only, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
+/* FALSE + SV_ERR_INVALID when process @pid, whose root is the share (virtiofsd's is), does not find there what is
+ * bound at share/c/INDEX/NAME: the mount has not come to its namespace. A root of another kind tells nothing:
+ * TRUE. */
+gboolean sv_share_check_seen(const SvPaths *paths, pid_t pid, guint index, const char *name,
+    GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Detached private recursive clone of share/c/INDEX/NAME, for the shim; -1 + error. */
 int sv_share_clone(const SvPaths *paths, guint index, const char *name, GError **error);
 /* Takes everything of share/c/INDEX away, and the volumes that no other container has. @lazy FALSE: SV_ERR_BUSY when something is busy (what could be

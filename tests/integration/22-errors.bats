@@ -198,6 +198,27 @@ works_again() {
     assert_same_snap
 }
 
+@test "what no longer reaches virtiofsd is refused, whoever made the host's mounts private" {
+    pod_up private
+    mkm "$T/b" true
+    new_id c
+    local share
+    share=$(echo "$RUN"/.box/*/share)
+    take_snap
+    # as mount --make-rprivate / does it to all
+    mount --make-private "$share"
+    try timeout -s KILL 30 "${RT[@]}" create --bundle "$T/b" "$ID"
+    assert_refused 'does not reach virtiofsd'
+    assert_eq "$(grep -c . <<<"$stderr")" 1
+    assert_same_snap
+    run -0 rt exec "$POD" cat /etc/origin
+    run -0 rt delete --force "$POD"
+    pod_up again
+    member "$T/b"
+    run -0 rt run --bundle "$T/b" "$ID"
+    pod_down_all
+}
+
 @test "without a launcher: a warning, and it works" {
     launcher_stop
     mkb "$T/b" echo alone

@@ -127,9 +127,9 @@ typedef struct {
     int request, answer;
 } Peer;
 
-/* A child that waits in a namespace of its own, holding @path open when given; a slave of ours, as
- * virtiofsd's is. */
-static Peer peer_start(const char *path)
+/* A child that waits in a namespace of its own, with that root, holding @path open when given; a slave of
+ * ours, as virtiofsd's is. */
+static Peer peer_start_in(const char *root, const char *path)
 {
     int request[2], answer[2];
     Peer peer;
@@ -141,7 +141,7 @@ static Peer peer_start(const char *path)
     if (peer.pid == 0) {
         if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
             _exit(1);
-        if (path && open(path, O_RDONLY) < 0)
+        if (chroot(root) < 0 || (path && open(path, O_RDONLY) < 0))
             _exit(2);
         if (write(answer[1], "x", 1) != 1)
             _exit(3);
@@ -156,6 +156,11 @@ static Peer peer_start(const char *path)
     close(answer[0]);
     peer.request = request[1];
     return peer;
+}
+
+static Peer peer_start(const char *path)
+{
+    return peer_start_in("/", path);
 }
 
 static void peer_stop(Peer *peer)
@@ -530,6 +535,37 @@ static void test_volume_submounts(Fixture *f, gconstpointer data)
     g_assert_cmpint(umount2(dir, 0), ==, 0);
 }
 
+/* The namespace's mounts made private under a machine: what is bound from then on does not come to virtiofsd,
+ * what it has it keeps. */
+static void test_not_seen(Fixture *f, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    Peer peer = peer_start_in(f->paths->share_dir, NULL);
+    Peer other = peer_start(NULL);
+
+    g_assert_true(sv_share_bind(f->paths, 1, "rootfs", f->source, TRUE, FALSE, &error));
+    bind_volume(f, 1, "m0/data", "dir", FALSE);
+    g_assert_true(sv_share_check_seen(f->paths, peer.pid, 1, "rootfs", &error));
+    g_assert_true(sv_share_check_seen(f->paths, peer.pid, 1, "m0/data", &error));
+    g_assert_cmpint(mount(NULL, f->paths->share_dir, NULL, MS_PRIVATE | MS_REC, NULL), ==, 0);
+    g_assert_true(sv_share_bind(f->paths, 2, "rootfs", f->source, TRUE, FALSE, &error));
+    bind_volume(f, 2, "m0/data", "dir", FALSE);
+    bind_volume(f, 2, "m1/sub", "sub", FALSE);
+    g_assert_no_error(error);
+    g_assert_true(sv_share_check_seen(f->paths, peer.pid, 2, "m0/data", &error));
+    g_assert_false(sv_share_check_seen(f->paths, peer.pid, 2, "m1/sub", &error));
+    g_assert_error(error, SV_CORE_ERROR, SV_ERR_INVALID);
+    g_clear_error(&error);
+    g_assert_false(sv_share_check_seen(f->paths, peer.pid, 2, "rootfs", &error));
+    g_assert_nonnull(strstr(error->message, "does not reach virtiofsd"));
+    g_clear_error(&error);
+    /* not known, or with another root: nothing can be said */
+    g_assert_true(sv_share_check_seen(f->paths, 0, 2, "rootfs", &error));
+    g_assert_true(sv_share_check_seen(f->paths, other.pid, 2, "rootfs", &error));
+    peer_stop(&other);
+    peer_stop(&peer);
+}
+
 /* Held: stays with its container until it is let go; what a killed monitor left goes too. */
 static void test_volume_busy(Fixture *f, gconstpointer data)
 {
@@ -586,6 +622,7 @@ int main(int argc, char **argv)
     ADD("volume-unread", test_volume_unread);
     ADD("volume-submounts", test_volume_submounts);
     ADD("volume-busy", test_volume_busy);
+    ADD("not-seen", test_not_seen);
     ADD("clone", test_clone);
     ADD("destroy-busy", test_destroy_busy);
     return g_test_run();
