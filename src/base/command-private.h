@@ -6,6 +6,8 @@
 
 G_BEGIN_DECLS
 
+#define SV_COMMAND_OOM_ADJ "/proc/self/oom_score_adj"
+
 typedef struct {
     int fd; /* the caller's */
     int child_fd; /* its number in the child */
@@ -19,6 +21,7 @@ struct SvCommand {
     GArray *maps; /* SvCommandMap, one per child_fd */
     gboolean new_session;
     int clone_flags;
+    char *oom_adj; /* to be written; NULL: as ours */
     int netns_fd; /* not owned */
     SvCommandPreExec pre_exec;
     gpointer pre_exec_data;

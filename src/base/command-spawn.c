@@ -14,6 +14,7 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ typedef enum {
     STEP_CLONE,
     STEP_NETNS,
     STEP_SESSION,
+    STEP_OOM,
     STEP_PRE_EXEC,
     STEP_FDS,
     STEP_CWD,
@@ -37,6 +39,7 @@ static const char *const step_names[] = {
     [STEP_CLONE] = "clone",
     [STEP_NETNS] = "enter the network namespace",
     [STEP_SESSION] = "new session",
+    [STEP_OOM] = "set " SV_COMMAND_OOM_ADJ,
     [STEP_PRE_EXEC] = "prepare",
     [STEP_FDS] = "pass descriptors",
     [STEP_CWD] = "change to its folder",
@@ -86,6 +89,17 @@ static void child_reset_signals(void)
         sigaction(signo, &action, NULL); /* KILL, STOP and glibc's own two fail: fine */
 }
 
+/* 0 or an errno. */
+static int child_set_oom_adj(const char *text)
+{
+    int fd = open(SV_COMMAND_OOM_ADJ, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
 /* Puts the descriptors in place; the sources go out of the way first, as one may have a number that is
  * a target. What is not mapped is closed by the exec. 0 or an errno. */
 static int child_map_fds(Plan *plan)
@@ -123,6 +137,8 @@ static void child_run(Plan *plan)
     child_reset_signals();
     if ((cmd->new_session || plan->orphan) && setsid() < 0)
         child_fail(error_fd, STEP_SESSION, errno);
+    if (cmd->oom_adj != NULL && (r = child_set_oom_adj(cmd->oom_adj)) != 0)
+        child_fail(error_fd, STEP_OOM, r);
     if (cmd->pre_exec != NULL && (r = cmd->pre_exec(cmd->pre_exec_data)) != 0)
         child_fail(error_fd, STEP_PRE_EXEC, r);
     r = child_map_fds(plan);

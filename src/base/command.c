@@ -29,6 +29,7 @@ void sv_command_free(SvCommand *cmd)
     g_ptr_array_unref(cmd->argv);
     g_ptr_array_unref(cmd->env);
     g_free(cmd->cwd);
+    g_free(cmd->oom_adj);
     g_array_unref(cmd->maps);
     g_free(cmd);
 }
@@ -117,6 +118,16 @@ void sv_command_map_fd(SvCommand *cmd, int fd, int child_fd)
 void sv_command_set_new_session(SvCommand *cmd, gboolean on)
 {
     cmd->new_session = on;
+}
+
+void sv_command_set_oom_floor(SvCommand *cmd, int floor)
+{
+    g_autofree char *ours = NULL;
+
+    g_clear_pointer(&cmd->oom_adj, g_free);
+    if (g_file_get_contents(SV_COMMAND_OOM_ADJ, &ours, NULL, NULL) &&
+        g_ascii_strtoll(ours, NULL, 10) < floor)
+        cmd->oom_adj = g_strdup_printf("%d", floor);
 }
 
 void sv_command_set_clone_flags(SvCommand *cmd, int flags)

@@ -29,6 +29,9 @@ void sv_command_set_cwd(SvCommand *cmd, const char *path);
 void sv_command_map_fd(SvCommand *cmd, int fd, int child_fd);
 /* setsid() in the child. */
 void sv_command_set_new_session(SvCommand *cmd, gboolean on);
+/* The child is no better protected against the kernel's lack of memory than @floor says (oom_score_adj): what we
+ * have below that is not passed on. */
+void sv_command_set_oom_floor(SvCommand *cmd, int floor);
 /* CLONE_NEWPID, CLONE_NEWNS, CLONE_NEWNET or 0; passed to clone(2). */
 void sv_command_set_clone_flags(SvCommand *cmd, int flags);
 /* Network namespace the child enters with setns before anything else (not consumed; -1: none). */

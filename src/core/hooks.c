@@ -64,6 +64,7 @@ static gboolean run_one(const Row *row, const SvSpecHook *hook, GError **error)
     if (hook->env)
         sv_command_set_environ(cmd, (const char *const *)hook->env);
     sv_command_set_cwd(cmd, row->bundle);
+    sv_command_set_oom_floor(cmd, 0); /* a service's protection is the monitor's */
     int timeout_ms =
         hook->timeout_s > 0 ? (int)MIN(hook->timeout_s * 1000, G_MAXINT) : (int)row->default_ms;
     if (!sv_command_run(cmd, row->state, strlen(row->state), timeout_ms, HOOK_OUTPUT_MAX, NULL,

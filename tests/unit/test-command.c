@@ -298,6 +298,32 @@ static void test_namespaces(void)
     sv_fd_clear(&fds[0]);
 }
 
+static char *oom_adj_of_child(int floor)
+{
+    g_autoptr(SvCommand) cmd = shell("cat /proc/self/oom_score_adj");
+
+    sv_command_set_oom_floor(cmd, floor);
+    return g_strchomp(output(cmd, 0));
+}
+
+static void test_oom_floor(void)
+{
+    static const char *const path = "/proc/self/oom_score_adj";
+    g_autofree char *before = NULL;
+
+    g_assert_true(g_file_get_contents(path, &before, NULL, NULL));
+    FILE *file = fopen(path, "w");
+    g_assert_nonnull(file);
+    fputs("700", file);
+    g_assert_cmpint(fclose(file), ==, 0);
+    g_autofree char *below = oom_adj_of_child(900), *above = oom_adj_of_child(0);
+    g_assert_cmpstr(below, ==, "900");
+    g_assert_cmpstr(above, ==, "700");
+    file = fopen(path, "w");
+    fputs(before, file);
+    g_assert_cmpint(fclose(file), ==, 0);
+}
+
 static void test_netns(void)
 {
     g_autoptr(SvCommand) holder = sv_command_new("/bin/sleep");
@@ -471,6 +497,7 @@ int main(int argc, char **argv)
     g_test_add_func("/command/signals", test_signals);
     g_test_add_func("/command/session", test_session);
     g_test_add_func("/command/namespaces", test_namespaces);
+    g_test_add_func("/command/oom-floor", test_oom_floor);
     g_test_add_func("/command/netns", test_netns);
     g_test_add_func("/command/pre-exec", test_pre_exec);
     g_test_add_func("/command/orphan", test_orphan);
