@@ -231,6 +231,7 @@ static void step_record(SvSequence *seq, gpointer user_data)
     container->init->in_guest = FALSE;
     forget_disks(container);
     if (!sv_container_move(container, SV_EVENT_EXITED, &error)) {
+        record->stopping = TRUE; /* the next order goes on here */
         sv_sequence_fail(seq, error);
         return;
     }
@@ -278,9 +279,12 @@ static void on_stopped(SvSequence *seq, const GError *error, gpointer user_data)
     container->stop = NULL;
     if (error)
         g_warning("container %s: ignoring: %s", container->record->id, error->message);
-    if (container->init->event_stream && sandbox->agent)
-        sv_agent_acknowledge(sandbox->agent, container->init->event_stream);
-    container->init->event_stream = 0;
+    /* an exit that could not be recorded is told again to the next monitor */
+    if (container->record->state == SV_STATE_STOPPED) {
+        if (container->init->event_stream && sandbox->agent)
+            sv_agent_acknowledge(sandbox->agent, container->init->event_stream);
+        container->init->event_stream = 0;
+    }
     sv_waiters_answer(container->stop_waiters, NULL);
     if (sandbox->machine == SV_MACHINE_ENDED && sv_sandbox_live_containers(sandbox) == 0)
         sv_machine_down(sandbox);
@@ -301,12 +305,15 @@ void sv_container_begin_stop(SvContainer *container, SvCause cause, int status, 
     if (record->state == SV_STATE_STOPPED || container->stop || container->create ||
         container->removal)
         return;
-    record->stopping = TRUE;
-    record->cause = cause;
-    record->pending_status = status;
-    container->default_status = status;
-    if (forced)
-        container->forced_status = status;
+    /* else it has ended, and only its record could not be written */
+    if (!record->stopping) {
+        record->stopping = TRUE;
+        record->cause = cause;
+        record->pending_status = status;
+        container->default_status = status;
+        if (forced)
+            container->forced_status = status;
+    }
     if (!sv_container_save(container, &error))
         g_warning("container %s: ignoring: %s", record->id, error->message);
     g_autofree char *label = g_strdup_printf("stop %s", record->id);

@@ -335,8 +335,12 @@ void sv_container_stop(
         return;
     }
     sv_waiters_add(container->stop_waiters, done, user_data);
-    if (record->stopping)
+    if (container->stop)
         return;
+    if (record->stopping) { /* only to be recorded */
+        sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGKILL, FALSE);
+        return;
+    }
     if (record->state == SV_STATE_READY) {
         sv_container_begin_stop(container, SV_CAUSE_SIGNALLED, 128 + SIGTERM, TRUE);
         return;

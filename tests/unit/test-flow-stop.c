@@ -534,9 +534,10 @@ static void test_failing(gconstpointer data)
     }
 }
 
-/* The record of the exit cannot be written: said, not forgotten, and made good by the delete. */
-static void test_record(void)
+/* The record of the exit cannot be written: said, not forgotten, and made good by the next order, whichever. */
+static void test_record(gconstpointer data)
 {
+    const char *verb = data;
     FlowFixture *flow = flow_new(NULL);
     FlowContainer *container = make(flow, "a", IN_RUNNING);
     g_autofree char *path = sv_paths_container_file(flow->paths->root, "a");
@@ -552,7 +553,13 @@ static void test_record(void)
     flow_answer_clear(&answer);
     g_assert_cmpint(g_rmdir(below), ==, 0);
     g_assert_cmpint(g_rmdir(path), ==, 0);
-    flow_delete(container, TRUE);
+    if (g_str_equal(verb, "stop")) {
+        sv_container_stop(flow->sandbox, "a", 1000, flow_answered, &answer);
+        flow_assert_ok(&answer);
+        flow_wait_stopped(container, 6, SV_CAUSE_EXITED);
+        assert_once(flow, "a");
+    }
+    flow_delete(container, g_str_equal(verb, "force"));
     end_flow(flow);
 }
 
@@ -658,7 +665,9 @@ static void add_rest(void)
     g_test_add_data_func("/flow/stop/failing/signal", "Signal", test_failing);
     g_test_add_data_func("/flow/stop/failing/remove", "Remove", test_failing);
     g_test_add_data_func("/flow/stop/failing/shutdown", "Shutdown", test_failing);
-    g_test_add_func("/flow/stop/record", test_record);
+    g_test_add_data_func("/flow/stop/record/force", "force", test_record);
+    g_test_add_data_func("/flow/stop/record/delete", "delete", test_record);
+    g_test_add_data_func("/flow/stop/record/stop", "stop", test_record);
     g_test_add_data_func("/flow/stop/silent/ready", GUINT_TO_POINTER(IN_READY), test_silent);
     g_test_add_data_func("/flow/stop/silent/running", GUINT_TO_POINTER(IN_RUNNING), test_silent);
     g_test_add_data_func(
