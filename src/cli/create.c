@@ -149,18 +149,23 @@ static char *absolute(const char *path)
 
 /* ---- the sandbox */
 
-/* An entry without a path is the pod's namespace in a container that its engine calls a pod's. Where there is
- * only the pod's id, which an engine that knows no pods passes on from anybody, it is a new one. */
+/* Where there is only the pod's id, which an engine that knows no pods passes on from anybody, the namespace must
+ * be named: then it is compared. An entry without a path is a new one. None at all is the host's network, which
+ * in a pod all containers have or none. */
 static gboolean check_joins(
     const SvSpec *spec, const SvPaths *paths, const char *id, GError **error)
 {
     const SvSpecNamespace *entry = sv_spec_namespace(spec, "network");
+    g_autoptr(SvSandboxRecord) record = NULL;
 
-    if (!entry || entry->path)
+    if (entry && entry->path)
+        return TRUE;
+    record = entry ? NULL : sv_sandbox_record_load(paths, NULL);
+    if (record && record->host_network)
         return TRUE;
     g_set_error(error, SV_CLI_ERROR, SV_ERR_PERMISSION,
-        "container \"%s\" cannot join sandbox \"%s\": it has a network namespace of its own", id,
-        paths->sandbox);
+        "container \"%s\" cannot join sandbox \"%s\": it %s", id, paths->sandbox,
+        entry ? "has a network namespace of its own" : "asks for the host's network");
     return FALSE;
 }
 

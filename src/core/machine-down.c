@@ -204,6 +204,7 @@ static void keep_of(SvSandboxRecord *record, SvSandboxRecord *old)
     record->title = g_steal_pointer(&old->title);
     record->hostname = g_steal_pointer(&old->hostname);
     record->netns = g_steal_pointer(&old->netns);
+    record->host_network = old->host_network;
     record->netns_id = old->netns_id;
     record->next_link = old->next_link;
     record->next_handle = old->next_handle;

@@ -74,7 +74,9 @@ gboolean sv_pod_network_enter(SvSandbox *sandbox, const SvContainer *container, 
     }
     network->of_host = is_own(network->netns_fd);
     const SvSpecNamespace *entry = sv_spec_namespace(container->spec, "network");
-    if (entry && entry->path && !sandbox->record->netns)
+    if (!entry)
+        sandbox->record->host_network = TRUE;
+    else if (entry->path && !sandbox->record->netns)
         sandbox->record->netns = g_strdup(entry->path);
     return TRUE;
 }

@@ -116,6 +116,8 @@ typedef struct {
     char *token; /* hex of the channel's TOKEN */
     char *config_path; /* nullable: --config given at create */
     char *netns; /* path of the network namespace in config.json; NULL: made by us */
+    gboolean
+        host_network; /* its first container asked for the host's network, and got one of its own */
     guint64 netns_id; /* the kernel's number of that namespace in this boot, 0: not known yet */
     guint next_link; /* number of the next link that is taken */
     char *title, *hostname;

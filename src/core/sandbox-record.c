@@ -18,6 +18,7 @@ static const SvField fields[] = {
     {"token", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, token)},
     {"config", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, config_path)},
     {"netns", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, netns)},
+    {"hostNetwork", SV_FIELD_BOOL, G_STRUCT_OFFSET(SvSandboxRecord, host_network)},
     {"netnsId", SV_FIELD_UINT64, G_STRUCT_OFFSET(SvSandboxRecord, netns_id)},
     {"nextLink", SV_FIELD_UINT32, G_STRUCT_OFFSET(SvSandboxRecord, next_link)},
     {"title", SV_FIELD_STRING, G_STRUCT_OFFSET(SvSandboxRecord, title)},

@@ -220,6 +220,30 @@ namespace_path() {
     assert_eq "$(readlink "/proc/$(pid_of "$POD")/ns/net")" "$(ip netns exec "$NETNS" readlink /proc/self/ns/net)"
 }
 
+@test "the host's network replaced: such a pod's containers join it, no other pod" {
+    local name infra
+    pod_up
+    write_conf network.host_network_substitute=true
+    # As podman writes them for pod create --network host.
+    for name in infra member tenant; do
+        new_id "$name"
+        mkb "$T/$name" cat /etc/origin
+        jqe "$T/$name" '.linux.namespaces |= map(select(.type != "network"))
+            | .annotations["io.kubernetes.cri-o.SandboxID"] = $id' --arg id "${infra:-$ID}"
+        infra=${infra:-$ID}
+    done
+    jqe "$T/infra" '.process.args = ["sleep", "1000"]'
+    quiet rt run --detach --bundle "$T/infra" "$infra"
+    run -0 rt run --bundle "$T/member" "member-$N"
+    assert_eq "$output" image
+    run -0 rt create --bundle "$T/member" "member-$N" </dev/null
+    assert_eq "$(jq -r .sandbox "$ROOT/member-$N/state.json")" "$infra"
+    jqe "$T/tenant" '.annotations["io.kubernetes.cri-o.SandboxID"] = $id' --arg id "$POD"
+    try rt run --bundle "$T/tenant" "tenant-$N"
+    write_conf
+    assert_refused "cannot join sandbox \"$POD\"" "host's network"
+}
+
 @test "a pod that got a new network namespace is joined by its process's" {
     POD=own-${WORK##*.}-$N
     echo "$POD" >>"$T/ids"
