@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/file.h"
+#include "base/names.h"
 #include "cli/target.h"
 #include <errno.h>
 #include <sys/stat.h>
@@ -14,13 +15,51 @@ static const SvOption options[] = {
     {NULL},
 };
 
-/* An entry that cannot be read names no sandbox: all that can be done is to remove it. */
-static gboolean remove_damaged(const SvCli *cli, const char *id, const GError *why, GError **error)
+/* Deletes it in the sandbox if that has a monitor, which may know the container. */
+static gboolean delete_in(SvCli *cli, const char *sandbox, const char *id, GError **error)
+{
+    g_auto(SvTarget) target = SV_TARGET_INIT;
+    Sandvirt__V1__DeleteRequest request = SANDVIRT__V1__DELETE_REQUEST__INIT;
+    GError *local = NULL;
+
+    if (!sv_target_locate(&target, cli, sandbox, FALSE, error))
+        return FALSE;
+    target.fd = sv_client_connect(target.paths, NULL);
+    if (target.fd < 0)
+        return TRUE;
+    request.container_id = (char *)id;
+    request.force = TRUE;
+    if (sv_target_call(&target, "Delete", &request.base, sv_target_stop_ms(&target), &local))
+        return TRUE;
+    if (sv_error_is(local, SV_ERR_CLOSED)) { /* its last container has just gone */
+        g_error_free(local);
+        return TRUE;
+    }
+    g_propagate_error(error, local);
+    return FALSE;
+}
+
+/* An entry that cannot be read names no sandbox: each of this root is asked to end the container. */
+static gboolean delete_anywhere(SvCli *cli, const char *id, GError **error)
+{
+    g_autofree char *top = g_build_filename(cli->root, ".sandbox", NULL);
+    g_autoptr(GDir) dir = g_dir_open(top, 0, NULL);
+    const char *name = NULL;
+
+    while (dir && (name = g_dir_read_name(dir)))
+        if (sv_id_check(name, "sandbox id", NULL) && !delete_in(cli, name, id, error))
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean remove_damaged(SvCli *cli, const char *id, const GError *why, GError **error)
 {
     g_autofree char *folder = sv_paths_container_dir(cli->root, id);
     struct stat st;
 
     g_warning("removing a damaged entry: %s", why->message);
+    if (!delete_anywhere(cli, id, error))
+        return FALSE;
     if (lstat(folder, &st) == 0 && !S_ISDIR(st.st_mode)) {
         if (unlink(folder) == 0 || errno == ENOENT)
             return TRUE;

@@ -90,6 +90,22 @@ teardown() { test_end; }
     rm "$ROOT/plain-file"
 }
 
+@test "A06: a container whose entry is damaged while it runs is ended by delete --force" {
+    mkm "$T/b" sleep 1000
+    new_id live
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    local shim
+    shim=$(pid_of "$ID")
+    echo '{' >"$ROOT/$ID/state.json"
+    run -0 rt delete --force "$ID"
+    wait_for 5 gone "$shim"
+    [ ! -e "$ROOT/$ID" ]
+    assert_eq "$(state_of "$POD")" running
+    assert_eq "$(rt ps --format json "$POD" | jq length)" 1
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    run -0 rt delete --force "$ID"
+}
+
 @test "A08: characters of an id, in every locale alike" {
     local id locale
     mkm "$T/b" true
