@@ -95,8 +95,11 @@ static gboolean do_destroy(SvCall *call, GError **error)
         g_propagate_error(error, g_steal_pointer(&local));
         return FALSE;
     }
-    if (dom == NULL || virDomainDestroy(dom) == 0)
+    if (dom == NULL || virDomainIsActive(dom) == 0 || virDomainDestroy(dom) == 0) {
+        if (dom != NULL)
+            sv_domain_undefine(dom);
         return TRUE;
+    }
     sv_hv_set_libvirt_error(error, "%s", call->what);
     /* it may have ended by itself */
     g_autoptr(AutoDomain) again = sv_domain_lookup(call->link.conn, call->uuid, &local);

@@ -59,6 +59,46 @@ static void plain_call(SvHv *hv, const char *what, SvCallFunc func, char *text, 
     sv_call_go(call, SV_LANE_CHANGE, lv->config->call_ms);
 }
 
+/* a definition that is none of ours */
+
+void sv_domain_undefine(virDomainPtr dom)
+{
+    const unsigned int flags =
+        VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA;
+    g_autoptr(GError) error = NULL;
+    if (virDomainIsPersistent(dom) != 1)
+        return;
+    if (virDomainUndefineFlags(dom, flags) == 0) {
+        g_warning("domain %s was defined by somebody: a pod's machine is transient, the definition "
+                  "is dropped",
+            virDomainGetName(dom));
+        return;
+    }
+    sv_hv_set_libvirt_error(&error, "drop the definition of domain %s", virDomainGetName(dom));
+    g_warning("ignoring: %s", error->message);
+}
+
+static gboolean do_undefine(SvCall *call, GError **error)
+{
+    g_autoptr(AutoDomain) dom = sv_domain_lookup(call->link.conn, call->uuid, error);
+    if (dom != NULL)
+        sv_domain_undefine(dom);
+    return dom != NULL;
+}
+
+static void ignore(SvCall *call, const GError *error)
+{
+    if (error != NULL)
+        g_info("ignoring: %s: %s", call->what, error->message);
+}
+
+void sv_libvirt_undefine(SvLibvirt *lv)
+{
+    SvCall *call = sv_call_new(lv, "drop the definition", do_undefine, NULL);
+    call->internal_done = ignore;
+    sv_call_go(call, SV_LANE_CHANGE, lv->config->call_ms);
+}
+
 /* start */
 
 static gboolean name_is_taken(SvCall *call)
@@ -157,6 +197,7 @@ static gboolean do_status(SvCall *call, GError **error)
     status->suspended = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_USER;
     status->id = (int)virDomainGetID(dom);
     call->domain_id = status->id;
+    sv_domain_undefine(dom);
     return TRUE;
 }
 

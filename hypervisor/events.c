@@ -85,7 +85,10 @@ static int on_life_cycle(virConnectPtr conn, virDomainPtr dom, int event, int de
         sv_libvirt_emit(lv, SV_HV_EVENT_STOPPED, end, NULL);
         break;
     }
-    default: /* started, defined, pmsuspended: nothing of ours */
+    case VIR_DOMAIN_EVENT_DEFINED:
+        sv_libvirt_undefine(lv);
+        break;
+    default: /* started, undefined, pmsuspended: nothing of ours */
         break;
     }
     return 0;

@@ -107,6 +107,11 @@ void sv_events_unregister(SvLink *link);
 /* domain.c; all but start and lookup are of SvHvOps */
 /* In a thread: our domain; NULL without @error when there is none (or one that is not ours). */
 virDomainPtr sv_domain_lookup(virConnectPtr conn, const char *uuid, GError **error);
+/* In a thread: drops the definition that somebody (virsh edit, virsh define) has given to our domain, which would
+ * outlive it. One that does not run is gone then. */
+void sv_domain_undefine(virDomainPtr dom);
+/* The same for that of @lv, when it can be done. */
+void sv_libvirt_undefine(SvLibvirt *lv);
 void sv_libvirt_start(SvHv *hv, const SvMachine *machine, SvHvDone done, gpointer user_data);
 void sv_libvirt_status(SvHv *hv, SvHvStatusDone done, gpointer user_data);
 void sv_libvirt_attach(SvHv *hv, const SvDevice *device, SvHvDone done, gpointer user_data);

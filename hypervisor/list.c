@@ -125,7 +125,11 @@ gboolean sv_libvirt_end_domain(
     g_autoptr(SvMetadata) metadata = metadata_of(dom);
     if (metadata == NULL || g_strcmp0(metadata->root, root) != 0)
         return TRUE;
-    if (virDomainDestroy(dom) == 0 || sv_hv_last_code() == VIR_ERR_NO_DOMAIN)
+    if (virDomainIsActive(dom) == 0 || virDomainDestroy(dom) == 0) {
+        sv_domain_undefine(dom);
+        return TRUE;
+    }
+    if (sv_hv_last_code() == VIR_ERR_NO_DOMAIN)
         return TRUE;
     sv_hv_set_libvirt_error(error, "destroy domain %s", virDomainGetName(dom));
     return FALSE;

@@ -95,6 +95,23 @@ three_stopped() {
     assert_same_snap
 }
 
+@test "virsh edit or define of a pod's machine: it stays transient, nothing of it outlives the pod" {
+    member_up c sleep 1000
+    rt start "$ID"
+    admin dumpxml --inactive "$DOMAIN" >"$T/domain.xml"
+    run -0 admin define "$T/domain.xml"
+    wait_for 10 eval '[ "$(admin list --all --persistent --name | grep -cxF "$DOMAIN")" = 0 ]'
+    assert_eq "$(state_of "$ID")" running
+    # with nobody who listens
+    kill -STOP "$(launcher_pid)"
+    kill -KILL "$(monitor_pid "$POD")"
+    run -0 admin define "$T/domain.xml"
+    kill -CONT "$(launcher_pid)"
+    run -0 rt exec "$ID" true
+    wait_for 10 eval '[ "$(admin list --all --persistent --name | grep -cxF "$DOMAIN")" = 0 ]'
+    assert_eq "$(state_of "$ID")" running
+}
+
 @test "virsh suspend and resume: paused and running, two flags" {
     member_up c sleep 1000
     rt start "$ID"

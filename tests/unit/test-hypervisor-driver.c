@@ -4,6 +4,7 @@
 
 #include <glib/gstdio.h>
 #include <libvirt/libvirt.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -218,6 +219,66 @@ static void test_metadata(Fixture *fixture, gconstpointer unused)
     g_assert_true(fixture->status.exists);
 }
 
+static int on_admin_event(virConnectPtr conn, virDomainPtr dom, int event, int detail, void *opaque)
+{
+    Fixture *fixture = opaque;
+    if (event == VIR_DOMAIN_EVENT_UNDEFINED)
+        g_main_loop_quit(fixture->loop);
+    return 0;
+}
+
+static void define(Fixture *fixture)
+{
+    virDomainPtr dom = virDomainLookupByName(fixture->admin, NAME);
+    char *text = virDomainGetXMLDesc(dom, VIR_DOMAIN_XML_INACTIVE);
+    virDomainPtr defined = virDomainDefineXML(fixture->admin, text);
+    g_assert_nonnull(defined);
+    g_assert_cmpint(virDomainIsPersistent(dom), ==, 1);
+    free(text);
+    virDomainFree(defined);
+    virDomainFree(dom);
+}
+
+/* Defined by an administrator: it becomes transient again, and does not stay when it ends. */
+static void test_defined(Fixture *fixture, gconstpointer unused)
+{
+    start(fixture);
+    int id = virConnectDomainEventRegisterAny(fixture->admin, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+        VIR_DOMAIN_EVENT_CALLBACK(on_admin_event), fixture, NULL);
+    define(fixture);
+    g_main_loop_run(fixture->loop);
+    virDomainPtr dom = virDomainLookupByName(fixture->admin, NAME);
+    g_assert_cmpint(virDomainIsPersistent(dom), ==, 0);
+    g_assert_cmpint(virDomainIsActive(dom), ==, 1);
+    virDomainFree(dom);
+    g_assert_cmpint(virConnectDomainEventDeregisterAny(fixture->admin, id), ==, 0);
+    /* while nobody looked, and it has ended since */
+    fixture->hv->ops->free(fixture->hv);
+    define(fixture);
+    dom = virDomainLookupByName(fixture->admin, NAME);
+    g_assert_cmpint(virDomainDestroy(dom), ==, 0);
+    g_assert_cmpint(virDomainIsPersistent(dom), ==, 1);
+    virDomainFree(dom);
+    fixture->hv = sv_libvirt_new(fixture->config, UUID, NAME, on_event, fixture);
+    fixture->hv->ops->connect(fixture->hv, on_done, fixture);
+    g_assert_cmpint(finish(fixture), ==, -1);
+    look(fixture);
+    g_assert_cmpint(fixture->status.id, ==, -1);
+    look(fixture);
+    g_assert_false(fixture->status.exists);
+    g_assert_null(virDomainLookupByName(fixture->admin, NAME));
+    /* and for gc */
+    start(fixture);
+    fixture->hv->ops->free(fixture->hv);
+    define(fixture);
+    dom = virDomainLookupByName(fixture->admin, NAME);
+    g_assert_cmpint(virDomainDestroy(dom), ==, 0);
+    virDomainFree(dom);
+    g_assert_true(sv_libvirt_end_domain(fixture->config, UUID, "/unit", NULL));
+    g_assert_null(virDomainLookupByName(fixture->admin, NAME));
+    fixture->hv = sv_libvirt_new(fixture->config, UUID, NAME, on_event, fixture);
+}
+
 /* A domain with our uuid and name, but not of ours. */
 static void test_foreign(Fixture *fixture, gconstpointer unused)
 {
@@ -331,10 +392,13 @@ static void test_parked(Fixture *fixture, gconstpointer unused)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    /* a dropped definition is a warning, of a thread, at any time */
+    g_log_set_always_fatal(G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL);
 #define ADD(name, func) g_test_add("/hypervisor/driver/" name, Fixture, NULL, setup, func, teardown)
     ADD("life", test_life);
     ADD("flap", test_flap);
     ADD("metadata", test_metadata);
+    ADD("defined", test_defined);
     ADD("foreign", test_foreign);
     ADD("invalid", test_invalid);
     ADD("start-destroy", test_start_destroy);
