@@ -37,6 +37,8 @@ make_pod_folder() {
         usr/share/sandvirt/engines/{10-sandvirt.conf,containerd.toml,containers.conf,docker-daemon.json,runtimeclass.yaml}; do
         assert_has "$output" "./$file" 'package'
     done
+    # what it depends on can be had on this Debian
+    run -0 apt-get --simulate --option Debug::NoLocking=1 satisfy "$(dpkg-deb --field "$deb" Depends)"
     make_pod_folder
     # Of the machine's own system everything is seen, nothing of it is written; all mounts go with the
     # namespace, but those below pod/, which libvirt's daemon has to see.
