@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* gen-man sandvirt.8|sandvirt.conf.5 TEXT-FILE: a manual page on stdout. The text file has the sections that
  * no table knows: "=== PAGE" begins those of a page, "== TITLE" a section, lines with a tab first are shown
- * as they are, an empty line begins a paragraph, "@verbs@", "@options@" and "@keys@" stand for the tables. */
+ * as they are, an empty line begins a paragraph, "@verbs@", "@options@" and "@keys@" stand for the tables,
+ * "@br@" for the end of a line. */
 #include <config.h>
 
 #include "cli/cli.h"
@@ -96,6 +97,8 @@ static void put_text(char **lines)
             put_options(sv_global_options);
         else if (g_str_equal(line, "@keys@"))
             put_keys();
+        else if (g_str_equal(line, "@br@"))
+            puts(".br");
         else if (*line)
             put_line(line);
         else

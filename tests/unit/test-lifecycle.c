@@ -183,6 +183,21 @@ static void test_document(void)
     g_assert_cmpstr(there, ==, table);
 }
 
+/* What list tells of an end is explained by the manual page. */
+static void test_causes_explained(void)
+{
+    g_autofree char *path = g_build_filename(SV_SOURCE_ROOT, "conf/man.text", NULL);
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    for (guint cause = SV_CAUSE_EXITED; cause < SV_N_CAUSES; cause++) {
+        g_test_message("%s", sv_cause_name(cause));
+        /* no container that is listed has it */
+        if (cause != SV_CAUSE_ROLLED_BACK)
+            g_assert_nonnull(strstr(text, sv_cause_name(cause)));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -194,5 +209,6 @@ int main(int argc, char **argv)
     g_test_add_func("/lifecycle/names", test_names);
     g_test_add_func("/lifecycle/markdown", test_markdown);
     g_test_add_func("/lifecycle/document", test_document);
+    g_test_add_func("/lifecycle/causes-explained", test_causes_explained);
     return g_test_run();
 }
