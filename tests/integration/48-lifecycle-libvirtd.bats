@@ -4,6 +4,7 @@
 
 load lib
 load lifecycle
+load block
 
 setup_file() {
     export BATS_TEST_TIMEOUT=300
@@ -22,6 +23,7 @@ setup() {
 teardown() {
     "$SV_SERVICES" kept libvirtd || return 0
     "$SV_SERVICES" release libvirtd
+    drop_disks
     test_end
 }
 
@@ -40,9 +42,13 @@ all_well() {
 }
 
 @test "A45: restarted: workloads untouched, events again" {
+    mkb "$T/own" sleep 1000
+    new_id own
+    cm "$ID" "$T/own"
+    rt start "$ID"
+    local own=$ID shim
     member_up c sleep 1000
     rt start "$ID"
-    local shim
     shim=$(pid_of "$ID")
     daemon_restart libvirtd
     assert_eq "$(state_of "$ID")" running
@@ -54,7 +60,18 @@ all_well() {
     $VIRSH resume "$(domain_of "$POD")"
     wait_state "$ID" running 10
     rt delete --force "$ID"
-    assert_same_snap
+    # A further member with a disk, and a machine that dies.
+    disk_bundle disk ext4 cat /marker
+    new_id disk
+    run -0 rt run --bundle "$T/disk" "$ID"
+    assert_eq "$output" disk
+    down "$DEV" "$T/disk/rootfs"
+    losetup -d "$DEV"
+    kill -KILL "$(vm_pid "$own")"
+    wait_state "$own" stopped 10
+    assert_eq "$(cm_status "$own" "$T/own")" 137
+    run -0 rt delete "$own"
+    assert_same_snap 5
 }
 
 @test "A45: away for 20 s: state, list, kill and exec answer; what needs it says so in time" {
