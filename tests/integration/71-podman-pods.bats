@@ -26,10 +26,26 @@ teardown() {
     test_end
 }
 
-pm() {
-    podman --root "$WORK/podman/storage" --runroot "$WORK/podman/run" --tmpdir "$WORK/podman/tmp" \
-        --cgroup-manager cgroupfs --events-backend none --log-level error --runtime "$WORK/sandvirt" "$@"
+pm_words() {
+    PM=(podman --root "$WORK/podman/storage" --runroot "$WORK/podman/run" --tmpdir "$WORK/podman/tmp"
+        --cgroup-manager cgroupfs --events-backend none --log-level error --runtime "$WORK/sandvirt")
 }
+pm() {
+    local PM
+    pm_words
+    "${PM[@]}" "$@"
+}
+
+# service: podman's on $T/podman.sock; its pid in SERVICE.
+service() {
+    local PM
+    pm_words
+    rm -f "$T/podman.sock"
+    "${PM[@]}" system service --time 0 "unix://$T/podman.sock" </dev/null >"$T/service.log" 2>&1 3>&- 4>&- &
+    SERVICE=$!
+    wait_for 20 test -S "$T/podman.sock"
+}
+remote() { podman --remote --url "unix://$T/podman.sock" "$@"; }
 
 @test "a pod of three: one machine, exec, logs, stats, one stops while the others go on" {
     pm pod create --name p1 --network none >"$T/out"
@@ -48,6 +64,27 @@ pm() {
     assert_eq "$output" still
     pm pod stop --time 1 p1 >"$T/out"
     pm pod rm p1 >"$T/out"
+    wait_for 10 no_domains
+}
+
+@test "podman's service killed under a running pod: the next one goes on with it" {
+    service
+    remote pod create --name s1 --network none >"$T/out"
+    remote run -d --pod s1 --name a busybox:test sh -c 'echo up; trap "exit 5" TERM; while :; do sleep 0.2; done' >"$T/out"
+    remote run -d --pod s1 --name b busybox:test sleep 1000 >"$T/out"
+    kill -KILL "$SERVICE"
+    wait "$SERVICE" || true
+    # What there is goes on without it.
+    run -0 pm exec a cat /etc/origin
+    assert_eq "$output" image
+    service
+    run -0 remote exec b cat /etc/origin
+    assert_eq "$output" image
+    wait_for 10 eval '[ "$(remote logs a)" = up ]'
+    run -0 remote stop --time 5 a
+    assert_eq "$(remote inspect a --format '{{.State.Status}} {{.State.ExitCode}}')" 'exited 5'
+    run -0 remote pod rm --force --time 0 s1
+    kill "$SERVICE"
     wait_for 10 no_domains
 }
 
