@@ -69,7 +69,7 @@ static const SvKey keys[] = {
         "to read it."),
     STRING("machine", kernel_args, "", NULL, "Appended to the kernel's command line."),
     PATH("machine", image_dir, SV_LOCALSTATEDIR "/lib/sandvirt/images",
-        "Folder of guest kernel and image."),
+        "Folder of guest kernel and image. A build removes all but its own and the last one's."),
 
     PATH("paths", run_dir, SV_RUNSTATEDIR "/sandvirt",
         "Folder of sockets, shares and other things that a reboot clears; the default of `--root` "
