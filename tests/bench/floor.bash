@@ -7,7 +7,7 @@
 # Each of the two is first in every other round: what the machine still does of the last one is not always the same
 # one's to bear.
 floor_round() {
-    local name created heard line names='floor mini'
+    local name created heard line id=f$RANDOM names='floor mini'
     [ $((round % 2)) = 1 ] || names='mini floor'
     for name in $names; do
         line=$("$FLOOR" boot "$WORK/floor/svt-$name-$$.xml" "$WORK/floor/svt-$name-$$.sock" 1) ||
@@ -16,10 +16,6 @@ floor_round() {
         note "$name created" "$created"
         note "$name" "$heard"
     done
-}
-
-first_round() {
-    local id=f$RANDOM
     clock 'first create' rt create --bundle "$BUNDLES/bench" $id
     note 'first crun' "$(phase $id crun)"
     rt delete $id
@@ -36,7 +32,6 @@ part_floor() {
         say "floor: round $round of $rounds"
         floor_round
     done
-    for ((round = 1; round <= rounds; round++)); do first_round; done
     title "Start of a machine, milliseconds (medians of $rounds rounds)"
     table
     row what time beside goal reached
