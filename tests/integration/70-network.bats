@@ -6,7 +6,8 @@
 load lib
 
 setup_file() {
-    export BATS_TEST_TIMEOUT=400
+    export BATS_TEST_TIMEOUT=${SV_LONG:+1200}
+    : "${BATS_TEST_TIMEOUT:=400}"
     suite_begin
     add_program "$BUNDLES/base" /bin/ip
 }
