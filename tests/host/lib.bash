@@ -118,6 +118,11 @@ prepare_machine() {
         mount --make-rshared / || return
         skipped=''
     fi
+    # The first network namespace with a name makes this a mount, which stays: before things are counted.
+    if ! mountpoint -q /run/netns; then
+        ip netns add sv-first && ip netns del sv-first || return
+        skipped=''
+    fi
     if [ -c /dev/kvm ] && [ "$(stat -c '%G %a' /dev/kvm)" != 'kvm 660' ]; then
         chgrp kvm /dev/kvm && chmod 660 /dev/kvm || return
         skipped=''
