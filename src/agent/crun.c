@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -94,23 +93,12 @@ static void on_end(pid_t crun_pid, int status, gint64 time_ns, gpointer user_dat
     crun_free(crun);
 }
 
-/* Of this process, for its next child. */
-static void set_oom_score_adj(int score)
-{
-    g_autofree char *text = g_strdup_printf("%d", score);
-    g_auto(SvFd) fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-    if (fd < 0 || write(fd, text, strlen(text)) < 0)
-        g_warning("ignoring: oom_score_adj %d: %s", score, g_strerror(errno));
-}
-
 SvCrun *sv_crun_start(
     SvAgent *agent, const SvCrunCall *call, SvCrunDone done, gpointer user_data, GError **error)
 {
     g_autoptr(SvCommand) cmd = sv_command_new(agent->crun);
     SvCrun *crun = g_new0(SvCrun, 1);
     pid_t pid = 0;
-    gboolean ok;
 
     crun->agent = agent;
     crun->verb = g_strdup(call->verb);
@@ -144,11 +132,8 @@ SvCrun *sv_crun_start(
         sv_command_map_fd(cmd, call->until_exec, 3 + (int)call->n_more_fds);
     crun->began_us = g_get_monotonic_time();
     if (call->oom_score_adj)
-        set_oom_score_adj(call->oom_score_adj);
-    ok = sv_command_spawn(cmd, &pid, &crun->pidfd, error);
-    if (call->oom_score_adj)
-        set_oom_score_adj(0);
-    if (!ok) {
+        sv_command_set_oom_score_adj(cmd, call->oom_score_adj);
+    if (!sv_command_spawn(cmd, &pid, &crun->pidfd, error)) {
         crun_free(crun);
         return NULL;
     }

@@ -120,6 +120,12 @@ void sv_command_set_new_session(SvCommand *cmd, gboolean on)
     cmd->new_session = on;
 }
 
+void sv_command_set_oom_score_adj(SvCommand *cmd, int score)
+{
+    g_free(cmd->oom_adj);
+    cmd->oom_adj = g_strdup_printf("%d", score);
+}
+
 void sv_command_set_oom_floor(SvCommand *cmd, int floor)
 {
     g_autofree char *ours = NULL;
@@ -127,7 +133,7 @@ void sv_command_set_oom_floor(SvCommand *cmd, int floor)
     g_clear_pointer(&cmd->oom_adj, g_free);
     if (g_file_get_contents(SV_COMMAND_OOM_ADJ, &ours, NULL, NULL) &&
         g_ascii_strtoll(ours, NULL, 10) < floor)
-        cmd->oom_adj = g_strdup_printf("%d", floor);
+        sv_command_set_oom_score_adj(cmd, floor);
 }
 
 void sv_command_set_clone_flags(SvCommand *cmd, int flags)

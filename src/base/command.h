@@ -29,6 +29,8 @@ void sv_command_set_cwd(SvCommand *cmd, const char *path);
 void sv_command_map_fd(SvCommand *cmd, int fd, int child_fd);
 /* setsid() in the child. */
 void sv_command_set_new_session(SvCommand *cmd, gboolean on);
+/* The child's oom_score_adj. */
+void sv_command_set_oom_score_adj(SvCommand *cmd, int score);
 /* The child is no better protected against the kernel's lack of memory than @floor says (oom_score_adj): what we
  * have below that is not passed on. */
 void sv_command_set_oom_floor(SvCommand *cmd, int floor);

@@ -53,10 +53,10 @@ const SvConfig *sv_cli_config(SvCli *cli, GError **error) G_GNUC_WARN_UNUSED_RES
 gboolean sv_cli_print(const char *text, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* The pid file, by rename. NULL @path: nothing to do. */
 gboolean sv_cli_write_pid(const char *path, int pid, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-/* Refuses, before anything is made, a pid file whose folder is not there. */
 /* A file that the caller names, "-" is stdin: one of any kind (a shell's <(...) is a pipe), of at most @max bytes. */
 gboolean sv_cli_read_file(const char *path, gsize max, char **text, gsize *len, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
+/* Refuses, before anything is made, a pid file whose folder is not there. */
 gboolean sv_cli_check_pid_file(const char *path, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

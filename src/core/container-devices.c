@@ -32,7 +32,7 @@ struct SvDeviceChange {
     char *alias; /* of the disk in work */
     GPtrArray *removed, *hidden,
         *added; /* aliases: that shall go; whose node is away; that are new */
-    GError *error; /* it is being undone because of that */
+    GError *error; /* it is being undone because of that; when decided: the first failure */
     gboolean decided; /* it stays */
     SvDone done;
     gpointer user_data;
@@ -396,10 +396,11 @@ static void on_task_done(SvSequence *seq, const GError *error, gpointer user_dat
         g_ptr_array_add(change->added, g_steal_pointer(&alias));
     else if (!error && task->kind == TASK_HIDE)
         g_ptr_array_add(change->hidden, g_steal_pointer(&alias));
+    /* what is decided is done as far as it can be */
+    if (error && change->decided && !change->error)
+        change->error = g_error_copy(error);
     if (!error || change->error)
         next(change);
-    else if (change->decided)
-        change_end(change, error);
     else
         undo(change, error);
 }
@@ -416,7 +417,7 @@ static void tasks_end(Change *change)
 static void next(Change *change)
 {
     const Task *task = change->at < change->tasks->len ? change->tasks->pdata[change->at] : NULL;
-    gboolean keeps_on = change->error != NULL;
+    gboolean keeps_on = change->error && !change->decided; /* it is being undone */
 
     if (!task) {
         tasks_end(change);

@@ -53,8 +53,8 @@ static gboolean on_claims_changed(gint fd, GIOCondition condition, gpointer user
         for (const char *p = data; p < data + n;) {
             const struct inotify_event *event = (const struct inotify_event *)p;
 
-            if (event->len)
-                try_hold(sandbox, event->name);
+            /* without a name: events were lost */
+            try_hold(sandbox, event->len ? event->name : NULL);
             p += sizeof *event + event->len;
         }
     if (any_needs_hold(sandbox))

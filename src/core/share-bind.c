@@ -109,8 +109,7 @@ gboolean sv_share_check_seen(
     if (pid <= 1 || !same_file(root, paths->share_dir) || same_file(here, there))
         return TRUE;
     g_set_error(error, SV_CORE_ERROR, SV_ERR_INVALID,
-        "what is mounted at \"%s\" does not reach virtiofsd (pid %d): the mounts of this host were "
-        "made "
+        "what is mounted at \"%s\" does not reach virtiofsd (pid %d): this host's mounts were made "
         "private or slave after the machine had started; after \"mount --make-rshared /\" make the "
         "pod anew",
         here, (int)pid);

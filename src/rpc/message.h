@@ -55,8 +55,8 @@ gboolean sv_frame_parse_offset(
 
 /* Blocking call over a connected socket, for the command line, shim and launcher: sends, reads
  * until the answer to it (other frames are dropped). @type NULL: the answer has no message. Deadline
- * @timeout_ms (-1: none): SV_ERR_TIMEOUT, and that within seconds when the peer's process is stopped (SIGSTOP). Peer gone: SV_ERR_CLOSED. Returns the message (transfer
- * full; a static empty one must not be assumed: NULL with *error unset when @type is NULL). */
+ * @timeout_ms (-1: none): SV_ERR_TIMEOUT, and that within seconds when the peer's process is stopped
+ * (SIGSTOP). Peer gone: SV_ERR_CLOSED. Returns the message (transfer full; a static empty one must not be assumed: NULL with *error unset when @type is NULL). */
 ProtobufCMessage *sv_rpc_call(int fd, guint32 stream, const char *service, const char *method,
     const ProtobufCMessage *message, const ProtobufCMessageDescriptor *type, int timeout_ms,
     GError **error);
