@@ -3,72 +3,15 @@
 # containerd (ctr) and Docker from Debian's packages, without systemd, each with folders of its own.
 
 load lib
+load engines
 
 setup_file() {
     export BATS_TEST_TIMEOUT=300
-    suite_begin
-    # --config is not a flag that engines give: as a script.
-    rt_words
-    printf '#!/bin/sh\nexec %s "$@"\n' "$SANDVIRT --config $CONF" >"$WORK/sandvirt"
-    chmod 0755 "$WORK/sandvirt"
+    engines_begin
 }
-teardown_file() {
-    local pid
-    for pid in docker containerd; do
-        [ ! -e "$WORK/$pid.pid" ] || stop_pid "$(cat "$WORK/$pid.pid")"
-    done
-    [ ! -e "$WORK/docker.ns" ] || ip netns del "$(cat "$WORK/docker.ns")"
-    awk -v w="$WORK/" 'index($5, w) == 1 { print $5 }' /proc/self/mountinfo | grep -v /boot/ | sort -r | xargs -r umount -l
-    suite_end
-}
+teardown_file() { engines_end; }
 setup() { test_begin; }
 teardown() { test_end; }
-
-stop_pid() {
-    kill -TERM "$1" 2>/dev/null || true
-    wait_for 20 test ! -d "/proc/$1" || kill -KILL "$1"
-}
-
-have() {
-    # shellcheck disable=SC2230
-    which "$@" >/dev/null 2>&1 || skip "$* not installed"
-}
-
-image() { # FILE: an image archive with the tests' root file system, as `docker save` writes it
-    [ ! -e "$1" ] || return 0
-    mkdir -p "$WORK/image/l"
-    tar -C "$BUNDLES/base" -cf "$WORK/image/l/layer.tar" .
-    local sum
-    sum=$(sha256sum "$WORK/image/l/layer.tar" | cut -d' ' -f1)
-    jq -n --arg s "sha256:$sum" '{architecture: "amd64", os: "linux", config: {Cmd: ["sh"]},
-        rootfs: {type: "layers", diff_ids: [$s]}}' >"$WORK/image/config.json"
-    echo '[{"Config": "config.json", "RepoTags": ["localhost/busybox:test"], "Layers": ["l/layer.tar"]}]' >"$WORK/image/manifest.json"
-    tar -C "$WORK/image" -cf "$1" manifest.json config.json l
-}
-
-containerd_up() {
-    [ ! -e "$WORK/containerd.pid" ] || return 0
-    cat >"$WORK/containerd.toml" <<TOML
-version = 2
-root = "$WORK/cd/root"
-state = "$WORK/cd/state"
-disabled_plugins = ["io.containerd.grpc.v1.cri"]
-[grpc]
-  address = "$WORK/cd.sock"
-[ttrpc]
-  address = "$WORK/cd.ttrpc"
-TOML
-    setsid containerd --config "$WORK/containerd.toml" </dev/null >"$LOG/containerd" 2>&1 3>&- 4>&- &
-    echo $! >"$WORK/containerd.pid"
-    wait_for 20 ctr_ version || fail "$(tail "$LOG/containerd")"
-    image "$WORK/image.tar"
-    ctr_ images import --snapshotter native "$WORK/image.tar" >/dev/null
-}
-
-ctr_() { ctr --address "$WORK/cd.sock" "$@"; }
-ctr_run() { # the options of ctr run
-    ctr_ run --snapshotter native --runc-binary "$WORK/sandvirt" --runc-root "$ROOT" "$@"
-}
 
 @test "containerd: output, status, exec, kill, and nothing is left" {
     have containerd ctr
@@ -94,29 +37,58 @@ ctr_run() { # the options of ctr run
     wait_for 20 eval 'ctr_ task ls | grep -q STOPPED'
     run ctr_ task rm c3
     run -0 ctr_ container rm c3
-    wait_for 10 no_domains
-    # containerd's namespace is a root of its own
-    wait_for 5 rmdir "$ROOT/default/.sandbox" "$ROOT/default" || fail "left: $(find "$ROOT/default")"
+    root_is_empty default
     assert_same_snap 10
 }
 
-docker_up() {
-    [ ! -e "$WORK/docker.pid" ] || return 0
-    # Its bridges and ports are in a namespace of its own. Debian's client; another one may come first in PATH.
-    ip netns add "svd-$$"
-    ip -n "svd-$$" link set lo up
-    echo "svd-$$" >"$WORK/docker.ns"
-    setsid nsenter "--net=/run/netns/svd-$$" dockerd --data-root "$WORK/dk/data" --exec-root "$WORK/dk/exec" --pidfile "$WORK/dk.pid" \
-        --host "unix://$WORK/dk.sock" --bridge none --iptables=false --ip6tables=false --storage-driver vfs \
-        --exec-opt native.cgroupdriver=cgroupfs --add-runtime "sandvirt=$WORK/sandvirt" \
-        </dev/null >"$LOG/docker" 2>&1 3>&- 4>&- &
-    echo $! >"$WORK/docker.pid"
-    wait_for 60 dk version || fail "$(tail "$LOG/docker")"
-    image "$WORK/image.tar"
-    dk load --input "$WORK/image.tar" >/dev/null
+@test "containerd's CRI plug-in: a pod's life, as a kubelet has it" {
+    have containerd ctr
+    cri_possible
+    containerd_up
+    take_snap
+    local pod init a b stats
+    mkdir "$T/volume"
+    : >"$T/termination"
+    jq -n --arg t "$T" '[{container_path: "/vol", host_path: ($t + "/volume")},
+        {container_path: "/ro", host_path: ($t + "/volume"), readonly: true},
+        {container_path: "/dev/termination-log", host_path: ($t + "/termination")}]' >"$T/mounts.json"
+    pod=$(cri_pod p1)
+    assert_has "$($VIRSH list --title)" space/p1
+    init=$(cri_run "$pod" p1 init sh -c 'echo prepared >/vol/file')
+    wait_for 20 cri_is "$init" 'exited 0'
+    a=$(cri_create "$pod" p1 a sh -c 'echo out; echo err >&2; cat /vol/file >/dev/termination-log; trap "exit 5" TERM; while :; do sleep 0.2; done')
+    assert_eq "$(cri_state "$a")" 'created 0'
+    cri StartContainer "$(cri_ref container "$a")"
+    b=$(cri_run "$pod" p1 b payload tcp-serve :: 7000)
+    assert_eq "$(domains | wc -l)" 1 machines
+    assert_eq "$(cri_state "$a")" 'running 0'
+    assert_eq "$(cri_exec "$a" sh -c 'cat /etc/origin; hostname; exit 9')" $'image\np1\nstatus 9'
+    assert_eq "$(cri_exec "$a" sh -c 'echo x 2>/dev/null >/ro/file || cat /ro/file')" prepared
+    wait_for 20 test -s "$T/termination"
+    wait_for 20 eval '[ "$(cut -d" " -f2,4 "$T/p1/a.log" | sort)" = "stderr err
+stdout out" ]' || fail "$(cat "$T/p1/a.log")"
+    # the pod's address, and localhost between its containers
+    wait_for 20 eval '[ "$(echo direct | ip netns exec "$(engine_ns)" "$PAYLOAD" tcp \
+        "$(cri PodSandboxStatus "$(cri_ref pod "$pod")" | jq -r .status.network.ip)" 7000)" = direct ]'
+    assert_eq "$(cri_exec "$a" sh -c 'echo inner | payload tcp 127.0.0.1 7000')" inner
+    cri UpdateContainerResources "$(jq -nc --arg id "$a" '{container_id: $id, linux: {memory_limit_in_bytes: 201326592}}')"
+    # the machine is in the pod's numbers
+    stats=$(cri PodSandboxStats "$(cri_ref pod "$pod")")
+    [ "$(jq -r .stats.linux.memory.working_set_bytes.value <<<"$stats")" -gt $((40 << 20)) ] || fail "$stats"
+    stats=$(cri ContainerStats "$(cri_ref container "$a")")
+    [ "$(jq -r .stats.memory.working_set_bytes.value <<<"$stats")" -gt 0 ] || fail "$stats"
+    # one stops, the others go on; another one comes
+    cri StopContainer "$(cri_ref container "$a" 10)"
+    assert_eq "$(cri_state "$a")" 'exited 5'
+    cri RemoveContainer "$(cri_ref container "$a")"
+    a=$(cri_run "$pod" p1 a2 sleep 1000)
+    cri StopContainer "$(cri_ref container "$a" 1)"
+    assert_eq "$(cri_state "$a")" 'exited 137'
+    assert_eq "$(cri_exec "$b" echo still)" still
+    cri_remove "$pod"
+    root_is_empty k8s.io
+    assert_same_snap 10
 }
-
-dk() { /usr/bin/docker --host "unix://$WORK/dk.sock" "$@"; }
 
 @test "Docker: output, status, exec, logs, stop, stats" {
     have dockerd
@@ -147,7 +119,7 @@ dk() { /usr/bin/docker --host "unix://$WORK/dk.sock" "$@"; }
     [ -x /usr/bin/docker ] || skip 'no client'
     docker_up
     local ns address
-    ns=$(cat "$WORK/docker.ns")
+    ns=$(engine_ns)
     dk network create --driver bridge --subnet 10.66.3.0/24 net1 >/dev/null
     run -0 dk run --detach --name d2 --hostname named --runtime sandvirt --network net1 --publish 7777:7000 \
         localhost/busybox:test payload tcp-serve :: 7000
