@@ -130,6 +130,10 @@ void sv_destroy_free(gpointer destroy);
 
 /* share.c */
 int sv_libvirt_share_pid(SvHv *hv);
+int sv_libvirt_share_pid_of(int domain_id);
+/* Adds the bytes of files that the machine has read and written through its share: its virtiofsd does the work in a
+ * child. Nothing is added when there is none. */
+void sv_libvirt_share_count(int domain_id, guint64 *read, guint64 *written);
 
 typedef virDomain AutoDomain;
 static inline void sv_domain_unref(virDomainPtr dom)

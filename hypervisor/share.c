@@ -26,12 +26,9 @@ static char *find_pid_file(int domain_id)
     return NULL;
 }
 
-int sv_libvirt_share_pid(SvHv *hv)
+int sv_libvirt_share_pid_of(int domain_id)
 {
-    SvLibvirt *lv = (SvLibvirt *)hv;
-    if (lv->domain_id < 0)
-        return -1;
-    g_autofree char *path = find_pid_file(lv->domain_id);
+    g_autofree char *path = domain_id >= 0 ? find_pid_file(domain_id) : NULL;
     g_autofree char *text = NULL;
     gsize len = 0;
     gint64 pid = 0;
@@ -41,4 +38,34 @@ int sv_libvirt_share_pid(SvHv *hv)
     /* a stale file may name anything */
     g_autofree char *cmdline = sv_process_cmdline((pid_t)pid);
     return cmdline != NULL && strstr(cmdline, "virtiofsd") != NULL ? (int)pid : -1;
+}
+
+int sv_libvirt_share_pid(SvHv *hv)
+{
+    return sv_libvirt_share_pid_of(((SvLibvirt *)hv)->domain_id);
+}
+
+/* "rchar: NUMBER" and "wchar: NUMBER" of /proc/PID/io. */
+static guint64 number_after(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    return at != NULL ? g_ascii_strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+void sv_libvirt_share_count(int domain_id, guint64 *read, guint64 *written)
+{
+    int pid = sv_libvirt_share_pid_of(domain_id);
+    g_autofree char *children = NULL;
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", pid, pid);
+    if (pid < 2 || !sv_file_read(path, 4096, &children, NULL, NULL))
+        return;
+    g_auto(GStrv) pids = g_strsplit(g_strstrip(children), " ", -1);
+    for (char **child = pids; *child != NULL && **child != '\0'; child++) {
+        g_autofree char *io = g_strdup_printf("/proc/%s/io", *child);
+        g_autofree char *text = NULL;
+        if (!sv_file_read(io, 4096, &text, NULL, NULL))
+            continue;
+        *read += number_after(text, "rchar: ");
+        *written += number_after(text, "wchar: ");
+    }
 }

@@ -80,6 +80,8 @@ static SvMachineStats *read_one(const virDomainStatsRecord *record)
     free(text);
     for (int i = 0; i < record->nparams; i++)
         take(stats, &record->params[i]);
+    sv_libvirt_share_count(
+        (int)virDomainGetID(record->dom), &stats->file_read, &stats->file_written);
     return stats;
 }
 

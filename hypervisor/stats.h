@@ -8,14 +8,18 @@
 
 G_BEGIN_DECLS
 
+/* Two of libvirt's numbers. */
+enum { SV_MACHINE_RUNNING = 1, SV_MACHINE_SUSPENDED = 3 };
+
 typedef struct {
     char *name, *title; /* title nullable */
     SvMetadata *metadata;
-    int state; /* libvirt's: 1 running, 3 suspended */
+    int state; /* libvirt's: SV_MACHINE_RUNNING and so on */
     guint vcpus;
     guint64 cpu_ns; /* of all vCPUs */
     guint64 memory, memory_used; /* bytes: the machine's, QEMU's resident */
     guint64 disk_read, disk_written, net_received, net_sent; /* bytes */
+    guint64 file_read, file_written; /* bytes, through the share */
 } SvMachineStats;
 
 /* GPtrArray of SvMachineStats (transfer full). */

@@ -29,13 +29,14 @@ static void append_bar(GString *text, const SvTimeline *timeline, const SvPhase 
         g_string_append(text, i >= from && i < from + MAX(len, 1) ? "#" : ".");
 }
 
-static char *as_text(const SvTimeline *timeline, gboolean all)
+static char *as_text(const SvTimeline *timeline, const char *pod, gboolean all)
 {
     GString *text = g_string_new(NULL);
+    g_autofree char *title = sv_timeline_title(timeline, timeline->id);
 
-    g_string_append_printf(text, "%s: ready after %.1f ms%s\n\n", timeline->id,
-        (double)timeline->total_us / 1000,
-        timeline->machine ? "" : " (in a machine that was there)");
+    if (pod)
+        g_string_append_printf(text, "%s\n", pod);
+    g_string_append_printf(text, "%s\n\n", title);
     for (guint i = 0; i < timeline->phases->len; i++) {
         const SvPhase *phase = timeline->phases->pdata[i];
         g_autofree char *name = sv_printable(phase->name, 24);
@@ -49,12 +50,25 @@ static char *as_text(const SvTimeline *timeline, gboolean all)
     return g_string_free(text, FALSE);
 }
 
+/* The pod's name, as virsh lists it (transfer full); NULL when it is not known. */
+static char *pod_of(SvCli *cli, const char *sandbox)
+{
+    g_auto(SvTarget) target = SV_TARGET_INIT;
+    g_autoptr(SvSandboxRecord) record = NULL;
+
+    if (sv_target_locate(&target, cli, sandbox, FALSE, NULL))
+        record = sv_sandbox_record_load(target.paths, NULL);
+    if (!record || !record->title || !*record->title || g_str_equal(record->title, sandbox))
+        return NULL;
+    return g_strdup(record->title);
+}
+
 static int cmd_timeline(SvCli *cli, gconstpointer values, char **args, GError **error)
 {
     const Options *opts = values;
     g_autoptr(SvRecord) record = sv_target_record(cli, args[0], error);
     g_autoptr(SvTimeline) timeline = NULL;
-    g_autofree char *text = NULL, *svg = NULL;
+    g_autofree char *text = NULL, *svg = NULL, *pod = NULL;
 
     if (!record)
         return -1;
@@ -63,12 +77,13 @@ static int cmd_timeline(SvCli *cli, gconstpointer values, char **args, GError **
         g_prefix_error(error, "the container was never ready: ");
         return -1;
     }
+    pod = pod_of(cli, record->sandbox);
     if (opts->svg) {
-        svg = sv_svg_timeline(timeline);
+        svg = sv_svg_timeline(timeline, pod);
         if (!sv_file_write_atomic(opts->svg, svg, strlen(svg), 0644, FALSE, error))
             return -1;
     }
-    text = as_text(timeline, opts->all);
+    text = as_text(timeline, pod, opts->all);
     return sv_cli_print(text, error) ? 0 : -1;
 }
 

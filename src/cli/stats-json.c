@@ -1,58 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cli/stats-json.h"
 #include "base/names.h"
+#include "core/stats-files.h"
 #include <string.h>
-
-#define UNLIMITED G_MAXINT64
-
-static const char *file(const Sandvirt__V1__StatsResponse *stats, const char *name)
-{
-    for (size_t i = 0; i < stats->n_files; i++)
-        if (g_str_equal(stats->files[i]->key, name))
-            return stats->files[i]->value;
-    return "";
-}
-
-/* The number of a file with one number; "max" is unlimited. */
-static gint64 single(const Sandvirt__V1__StatsResponse *stats, const char *name, gint64 missing)
-{
-    g_autofree char *text = g_strstrip(g_strdup(file(stats, name)));
-    gint64 value = missing;
-
-    if (g_str_equal(text, "max"))
-        return UNLIMITED;
-    return sv_parse_int64(text, 0, G_MAXINT64, &value, NULL) ? value : missing;
-}
-
-/* The number behind @key in a file of "KEY NUMBER" lines. */
-static gint64 keyed(const char *text, const char *key)
-{
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    gsize len = strlen(key);
-
-    for (char **line = lines; *line; line++) {
-        gint64 value = 0;
-
-        if (strncmp(*line, key, len) == 0 && (*line)[len] == ' ' &&
-            sv_parse_int64(g_strstrip(*line + len + 1), 0, G_MAXINT64, &value, NULL))
-            return value;
-    }
-    return 0;
-}
 
 static JsonObject *cpu(const Sandvirt__V1__StatsResponse *stats)
 {
-    const char *text = file(stats, "cpu.stat");
+    const char *text = sv_stats_file(stats, "cpu.stat");
     JsonObject *usage = json_object_new();
     JsonObject *throttling = json_object_new();
     JsonObject *result = json_object_new();
 
-    json_object_set_int_member(usage, "total", keyed(text, "usage_usec") * 1000);
-    json_object_set_int_member(usage, "kernel", keyed(text, "system_usec") * 1000);
-    json_object_set_int_member(usage, "user", keyed(text, "user_usec") * 1000);
-    json_object_set_int_member(throttling, "periods", keyed(text, "nr_periods"));
-    json_object_set_int_member(throttling, "throttledPeriods", keyed(text, "nr_throttled"));
-    json_object_set_int_member(throttling, "throttledTime", keyed(text, "throttled_usec") * 1000);
+    json_object_set_int_member(usage, "total", sv_stats_keyed(text, "usage_usec") * 1000);
+    json_object_set_int_member(usage, "kernel", sv_stats_keyed(text, "system_usec") * 1000);
+    json_object_set_int_member(usage, "user", sv_stats_keyed(text, "user_usec") * 1000);
+    json_object_set_int_member(throttling, "periods", sv_stats_keyed(text, "nr_periods"));
+    json_object_set_int_member(
+        throttling, "throttledPeriods", sv_stats_keyed(text, "nr_throttled"));
+    json_object_set_int_member(
+        throttling, "throttledTime", sv_stats_keyed(text, "throttled_usec") * 1000);
     json_object_set_object_member(result, "usage", usage);
     json_object_set_object_member(result, "throttling", throttling);
     return result;
@@ -90,31 +56,32 @@ static JsonObject *memory_raw(const char *text)
 
 static JsonObject *memory(const Sandvirt__V1__StatsResponse *stats)
 {
-    const char *text = file(stats, "memory.stat");
-    gint64 usage = single(stats, "memory.current", 0);
-    gint64 swap = single(stats, "memory.swap.current", 0);
-    gint64 swap_limit = single(stats, "memory.swap.max", UNLIMITED);
-    gint64 limit = single(stats, "memory.max", UNLIMITED);
-    gint64 failures = keyed(file(stats, "memory.events"), "max");
+    const char *text = sv_stats_file(stats, "memory.stat");
+    gint64 usage = sv_stats_number(stats, "memory.current", 0);
+    gint64 swap = sv_stats_number(stats, "memory.swap.current", 0);
+    gint64 swap_limit = sv_stats_number(stats, "memory.swap.max", SV_STATS_UNLIMITED);
+    gint64 limit = sv_stats_number(stats, "memory.max", SV_STATS_UNLIMITED);
+    gint64 failures = sv_stats_keyed(sv_stats_file(stats, "memory.events"), "max");
     JsonObject *result = json_object_new();
 
-    json_object_set_int_member(result, "cache", keyed(text, "file"));
-    json_object_set_object_member(
-        result, "usage", memory_entry(usage, single(stats, "memory.peak", 0), failures, limit));
+    json_object_set_int_member(result, "cache", sv_stats_keyed(text, "file"));
+    json_object_set_object_member(result, "usage",
+        memory_entry(usage, sv_stats_number(stats, "memory.peak", 0), failures, limit));
     json_object_set_object_member(result, "swap",
         memory_entry(usage + swap, 0, 0,
-            swap_limit == UNLIMITED || limit == UNLIMITED ? UNLIMITED : limit + swap_limit));
+            swap_limit == SV_STATS_UNLIMITED || limit == SV_STATS_UNLIMITED ? SV_STATS_UNLIMITED
+                                                                            : limit + swap_limit));
     json_object_set_object_member(result, "raw", memory_raw(text));
     return result;
 }
 
 static JsonObject *pids(const Sandvirt__V1__StatsResponse *stats)
 {
-    gint64 limit = single(stats, "pids.max", UNLIMITED);
+    gint64 limit = sv_stats_number(stats, "pids.max", SV_STATS_UNLIMITED);
     JsonObject *result = json_object_new();
 
-    json_object_set_int_member(result, "current", single(stats, "pids.current", 0));
-    json_object_set_int_member(result, "limit", limit == UNLIMITED ? 0 : limit);
+    json_object_set_int_member(result, "current", sv_stats_number(stats, "pids.current", 0));
+    json_object_set_int_member(result, "limit", limit == SV_STATS_UNLIMITED ? 0 : limit);
     return result;
 }
 
@@ -155,7 +122,7 @@ static void blkio_line(JsonArray *bytes, JsonArray *ops, const char *line)
 
 static JsonObject *blkio(const Sandvirt__V1__StatsResponse *stats)
 {
-    g_auto(GStrv) lines = g_strsplit(file(stats, "io.stat"), "\n", 256);
+    g_auto(GStrv) lines = g_strsplit(sv_stats_file(stats, "io.stat"), "\n", 256);
     JsonArray *bytes = json_array_new();
     JsonArray *ops = json_array_new();
     JsonObject *result = json_object_new();

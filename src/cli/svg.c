@@ -5,7 +5,7 @@
 #define LEFT 170
 #define WIDTH 760
 #define RIGHT 90
-#define TOP 44
+#define TOP 64
 
 typedef struct {
     const char *prefix, *color;
@@ -43,12 +43,28 @@ static void text(GString *svg, double x, double y, const char *content)
         "/text>\n");
 }
 
+/* 1, 2 or 5 times a power of ten: at most six lines. */
+static double step_of(double total_ms)
+{
+    double step = 1;
+
+    while (step * 6 < total_ms) {
+        if (step * 12 >= total_ms)
+            return step * 2;
+        if (step * 30 >= total_ms)
+            return step * 5;
+        step *= 10;
+    }
+    return step;
+}
+
 static void grid(GString *svg, const SvTimeline *timeline, guint rows)
 {
-    for (int i = 0; i <= 4; i++) {
-        double x = LEFT + WIDTH * i / 4.0;
-        g_autofree char *label =
-            g_strdup_printf("%.0f ms", (double)timeline->total_us * i / 4000.0);
+    double total = (double)MAX(timeline->total_us, 1) / 1000, step = step_of(total);
+
+    for (double ms = 0; ms <= total; ms += step) {
+        double x = LEFT + WIDTH * ms / total;
+        g_autofree char *label = g_strdup_printf("%.0f ms", ms);
 
         g_string_append(svg, "<line stroke=\"#dddddd\"");
         number(svg, "x1", x);
@@ -62,10 +78,17 @@ static void grid(GString *svg, const SvTimeline *timeline, guint rows)
     }
 }
 
-char *sv_svg_timeline(const SvTimeline *timeline)
+char *sv_timeline_title(const SvTimeline *timeline, const char *name)
+{
+    return g_strdup_printf("%s: ready after %.1f ms%s", name, (double)timeline->total_us / 1000,
+        timeline->machine ? "" : " (in a machine that was there)");
+}
+
+char *sv_svg_timeline(const SvTimeline *timeline, const char *pod)
 {
     GString *svg = g_string_new(NULL);
     double scale = (double)WIDTH / (double)MAX(timeline->total_us, 1);
+    g_autofree char *title = NULL;
     guint rows = 0;
 
     for (guint i = 0; i < timeline->phases->len; i++)
@@ -77,7 +100,9 @@ char *sv_svg_timeline(const SvTimeline *timeline)
     g_string_append(svg,
         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/"
         ">\n");
-    text(svg, 8, 18, timeline->id);
+    title = sv_timeline_title(timeline, pod ? pod : timeline->id);
+    text(svg, 8, 18, title);
+    text(svg, 8, 34, pod ? timeline->id : "");
     grid(svg, timeline, rows);
     rows = 0;
     for (guint i = 0; i < timeline->phases->len; i++) {

@@ -5,7 +5,9 @@
 
 G_BEGIN_DECLS
 
-/* A drawing of one bar for each phase (transfer full). */
-char *sv_svg_timeline(const SvTimeline *timeline) G_GNUC_WARN_UNUSED_RESULT;
+/* "NAME: ready after ..." (transfer full). */
+char *sv_timeline_title(const SvTimeline *timeline, const char *name) G_GNUC_WARN_UNUSED_RESULT;
+/* A drawing of one bar for each phase (transfer full). @pod: the pod's name, nullable. */
+char *sv_svg_timeline(const SvTimeline *timeline, const char *pod) G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

@@ -3,9 +3,12 @@
 
 #include "core/record.h"
 #include "core/timeline.h"
+#include "monitor/container-use.h"
 #include "monitor/root-stats.h"
 
 #include <string.h>
+
+#define SHORT_US 1000
 
 /* A label's value: backslash, quote and newline are written as \x. (transfer full) */
 static char *escape(const char *text)
@@ -45,6 +48,10 @@ static const Counter counters[] = {
         G_STRUCT_OFFSET(SvMachineStats, disk_read)},
     {"disk_written_bytes_total", "counter", "Written to its disks.",
         G_STRUCT_OFFSET(SvMachineStats, disk_written)},
+    {"file_read_bytes_total", "counter", "Read from files through its shared folder.",
+        G_STRUCT_OFFSET(SvMachineStats, file_read)},
+    {"file_written_bytes_total", "counter", "Written to files through its shared folder.",
+        G_STRUCT_OFFSET(SvMachineStats, file_written)},
     {"network_received_bytes_total", "counter", "Received on its links.",
         G_STRUCT_OFFSET(SvMachineStats, net_received)},
     {"network_sent_bytes_total", "counter", "Sent on its links.",
@@ -147,22 +154,99 @@ static void print_ooms(const GPtrArray *records)
     g_print("sandvirt_oom_containers %u\n", ooms);
 }
 
-static void print_phases(const GPtrArray *records, const char *root)
+/* ---- containers, one by one */
+
+/* Labels of a container: itself, its sandbox, its pod. (transfer full) */
+static char *container_labels(const SvRecord *record, const GPtrArray *sandboxes)
+{
+    g_autofree char *id = escape(record->id);
+    const char *title = NULL;
+    for (guint i = 0; i < sandboxes->len; i++) {
+        const SvSandboxRecord *sandbox = sandboxes->pdata[i];
+        if (g_str_equal(sandbox->id, record->sandbox))
+            title = sandbox->title;
+    }
+    g_autofree char *others = labels_of(record->sandbox, title);
+    return g_strdup_printf("container=\"%s\",%s", id, others);
+}
+
+static void print_containers(const GArray *all, const GPtrArray *sandboxes)
 {
     char buffer[G_ASCII_DTOSTR_BUF_SIZE];
-    head("start_phase_seconds", "gauge", "Where the create of a container spent its time.");
+    g_autoptr(GPtrArray) labels = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < all->len; i++)
+        g_ptr_array_add(
+            labels, container_labels(g_array_index(all, SvContainerUse, i).record, sandboxes));
+    head("container_cpu_seconds_total", "counter", "CPU time of the container, in its machine.");
+    for (guint i = 0; i < all->len; i++)
+        g_print("sandvirt_container_cpu_seconds_total{%s} %s\n", (char *)labels->pdata[i],
+            seconds((double)g_array_index(all, SvContainerUse, i).cpu_us / 1e6, buffer));
+    head("container_memory_bytes", "gauge",
+        "Memory of the container, its page cache included, in its machine.");
+    for (guint i = 0; i < all->len; i++)
+        g_print("sandvirt_container_memory_bytes{%s} %" G_GUINT64_FORMAT "\n",
+            (char *)labels->pdata[i], g_array_index(all, SvContainerUse, i).memory);
+    head("container_processes", "gauge", "Processes and threads of the container.");
+    for (guint i = 0; i < all->len; i++)
+        g_print("sandvirt_container_processes{%s} %" G_GUINT64_FORMAT "\n",
+            (char *)labels->pdata[i], g_array_index(all, SvContainerUse, i).processes);
+}
+
+/* Those of machines that are suspended by virsh. */
+static GHashTable *suspended_of(const GPtrArray *machines)
+{
+    GHashTable *suspended = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < machines->len; i++) {
+        const SvMachineStats *stats = machines->pdata[i];
+        if (stats->state != SV_MACHINE_RUNNING)
+            g_hash_table_add(suspended, stats->metadata->sandbox);
+    }
+    return suspended;
+}
+
+/* ---- starts */
+
+/* A phase may come twice, and most take no time: what is below a millisecond is one, "other". */
+static GHashTable *sum_phases(const SvTimeline *timeline)
+{
+    GHashTable *sums = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+    for (guint p = 0; p < timeline->phases->len; p++) {
+        const SvPhase *phase = timeline->phases->pdata[p];
+        const char *name = phase->length_us < SHORT_US ? "other" : phase->name;
+        const gint64 *before = g_hash_table_lookup(sums, name);
+        gint64 sum = phase->length_us + (before ? *before : 0);
+        g_hash_table_insert(sums, (gpointer)name, g_memdup2(&sum, sizeof sum));
+    }
+    return sums;
+}
+
+static void print_starts(const GPtrArray *records, const GPtrArray *sandboxes, const char *root)
+{
+    char buffer[G_ASCII_DTOSTR_BUF_SIZE];
+    g_autoptr(GString) phases = g_string_new(NULL);
+    head("start_seconds", "gauge",
+        "From the create of a container until it was ready; machine: \"new\" or one that was "
+        "\"there\".");
     for (guint i = 0; i < records->len; i++) {
         const SvRecord *record = records->pdata[i];
         g_autoptr(SvTimeline) timeline = sv_timeline_load(root, record->id, NULL);
-        g_autofree char *id = escape(record->id);
-        for (guint p = 0; timeline && p < timeline->phases->len; p++) {
-            const SvPhase *phase = timeline->phases->pdata[p];
-            g_autofree char *name = escape(phase->name);
-            g_print(
-                "sandvirt_start_phase_seconds{container=\"%s\",number=\"%u\",phase=\"%s\"} %s\n",
-                id, p, name, seconds((double)phase->length_us / 1e6, buffer));
+        if (!timeline)
+            continue;
+        g_autofree char *labels = container_labels(record, sandboxes);
+        g_autoptr(GHashTable) sums = sum_phases(timeline);
+        g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(sums), (GCompareFunc)strcmp);
+        g_print("sandvirt_start_seconds{%s,machine=\"%s\"} %s\n", labels,
+            timeline->machine ? "new" : "there", seconds((double)timeline->total_us / 1e6, buffer));
+        for (GList *name = names; name; name = name->next) {
+            g_autofree char *phase = escape(name->data);
+            g_string_append_printf(phases, "sandvirt_start_phase_seconds{%s,phase=\"%s\"} %s\n",
+                labels, phase,
+                seconds((double)*(gint64 *)g_hash_table_lookup(sums, name->data) / 1e6, buffer));
         }
     }
+    head("start_phase_seconds", "gauge",
+        "Where that time went; what took less than a millisecond is \"other\".");
+    g_print("%s", phases->str);
 }
 
 gboolean sv_metrics(const SvConfig *config, const char *root, GError **error)
@@ -172,10 +256,13 @@ gboolean sv_metrics(const SvConfig *config, const char *root, GError **error)
     if (!all)
         return FALSE;
     g_autoptr(GPtrArray) sandboxes = sv_root_sandboxes(config, root);
+    g_autoptr(GHashTable) suspended = suspended_of(all);
+    g_autoptr(GArray) containers = sv_root_containers(config, root, records, suspended);
     print_machines(all);
     print_states(records);
     print_exits(sandboxes, records);
     print_ooms(records);
-    print_phases(records, root);
+    print_containers(containers, sandboxes);
+    print_starts(records, sandboxes, root);
     return TRUE;
 }

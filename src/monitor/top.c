@@ -3,69 +3,74 @@
 
 #include "base/json.h"
 #include "monitor/root-stats.h"
+#include "monitor/top-table.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define INTERVAL_S 2
 #define FIRST_MS 500 /* a rate needs two looks */
-#define MIB (1024.0 * 1024.0)
 
 typedef struct {
     const SvConfig *config;
     const char *root;
     gboolean once, json;
     GMainLoop *loop;
-    GHashTable *before; /* name -> guint64 cpu_ns */
+    GPtrArray *before; /* SvMachineStats, the last look; nullable */
     gint64 before_us;
     GError *error;
 } Top;
 
-/* Percent of one CPU since the last look. */
-static double cpu_percent(const Top *top, const SvMachineStats *stats, gint64 now_us)
+static const SvMachineStats *find(const GPtrArray *all, const char *name)
 {
-    const guint64 *before = g_hash_table_lookup(top->before, stats->name);
-    if (!before || now_us <= top->before_us || stats->cpu_ns < *before)
-        return 0;
-    return (double)(stats->cpu_ns - *before) / 10.0 / (double)(now_us - top->before_us);
+    for (guint i = 0; all && i < all->len; i++)
+        if (g_str_equal(((SvMachineStats *)all->pdata[i])->name, name))
+            return all->pdata[i];
+    return NULL;
 }
 
-static void remember(Top *top, const GPtrArray *all, gint64 now_us)
+/* A second, since the last look; 0 when the machine is another one. */
+static double rate(guint64 now, guint64 before, gint64 us)
 {
-    g_hash_table_remove_all(top->before);
-    for (guint i = 0; i < all->len; i++) {
-        const SvMachineStats *stats = all->pdata[i];
-        g_hash_table_insert(
-            top->before, g_strdup(stats->name), g_memdup2(&stats->cpu_ns, sizeof stats->cpu_ns));
-    }
-    top->before_us = now_us;
+    return now > before && us > 0 ? (double)(now - before) * 1e6 / (double)us : 0;
 }
 
-static guint running(const SvMachineStats *stats)
+static SvTopRow row_of(const Top *top, const SvMachineStats *now, gint64 now_us)
 {
-    guint n = 0;
-    for (guint i = 0; i < stats->metadata->containers->len; i++)
-        n += g_strcmp0(((const SvMetadataContainer *)stats->metadata->containers->pdata[i])->state,
-                 "running") == 0;
-    return n;
+    const SvMachineStats *before = find(top->before, now->name);
+    gint64 us = now_us - top->before_us;
+    SvTopRow row = {.stats = now};
+    if (!before)
+        return row;
+    row.cpu_percent = rate(now->cpu_ns, before->cpu_ns, us) / 1e7;
+    row.read = rate(now->disk_read + now->file_read, before->disk_read + before->file_read, us);
+    row.written = rate(
+        now->disk_written + now->file_written, before->disk_written + before->file_written, us);
+    row.received = rate(now->net_received, before->net_received, us);
+    row.sent = rate(now->net_sent, before->net_sent, us);
+    return row;
+}
+
+/* Columns and lines of the terminal; 0 when it is none. */
+static struct winsize terminal_size(void)
+{
+    struct winsize size = {0};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return (struct winsize){0};
+    return size;
 }
 
 static void print_table(const Top *top, const GPtrArray *all, gint64 now_us)
 {
-    if (!top->once)
-        g_print("\033[H\033[2J");
-    g_print("%-32s %5s %6s %9s %9s %9s %9s %9s %9s %6s\n", "POD", "VCPUS", "CPU%", "MEM MiB",
-        "USED MiB", "READ MiB", "WRIT MiB", "RECV MiB", "SENT MiB", "RUN");
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(SvTopRow));
+    struct winsize size = terminal_size();
     for (guint i = 0; i < all->len; i++) {
-        const SvMachineStats *s = all->pdata[i];
-        const char *title = s->title && *s->title ? s->title : s->metadata->sandbox;
-        g_print("%-32.32s %5u %6.1f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %3u/%-2u\n", title,
-            s->vcpus, cpu_percent(top, s, now_us), (double)s->memory / MIB,
-            (double)s->memory_used / MIB, (double)s->disk_read / MIB, (double)s->disk_written / MIB,
-            (double)s->net_received / MIB, (double)s->net_sent / MIB, running(s),
-            s->metadata->containers->len);
+        SvTopRow row = row_of(top, all->pdata[i], now_us);
+        g_array_append_val(rows, row);
     }
+    g_autofree char *text = sv_top_table(rows, size.ws_col, top->once ? 0 : size.ws_row);
+    g_print("%s%s", top->once ? "" : "\033[H\033[2J", text);
     fflush(stdout);
 }
 
@@ -76,15 +81,17 @@ static JsonObject *as_object(const Top *top, const SvMachineStats *s, gint64 now
     json_object_set_string_member(object, "domain", s->name);
     json_object_set_string_member(object, "title", s->title ? s->title : "");
     json_object_set_int_member(object, "vcpus", s->vcpus);
-    json_object_set_double_member(object, "cpuPercent", cpu_percent(top, s, now_us));
+    json_object_set_double_member(object, "cpuPercent", row_of(top, s, now_us).cpu_percent);
     json_object_set_int_member(object, "cpuNs", (gint64)s->cpu_ns);
     json_object_set_int_member(object, "memory", (gint64)s->memory);
     json_object_set_int_member(object, "memoryUsed", (gint64)s->memory_used);
     json_object_set_int_member(object, "diskRead", (gint64)s->disk_read);
     json_object_set_int_member(object, "diskWritten", (gint64)s->disk_written);
+    json_object_set_int_member(object, "fileRead", (gint64)s->file_read);
+    json_object_set_int_member(object, "fileWritten", (gint64)s->file_written);
     json_object_set_int_member(object, "netReceived", (gint64)s->net_received);
     json_object_set_int_member(object, "netSent", (gint64)s->net_sent);
-    json_object_set_boolean_member(object, "suspended", s->state == 3);
+    json_object_set_boolean_member(object, "suspended", s->state == SV_MACHINE_SUSPENDED);
     JsonArray *containers = json_array_new();
     for (guint i = 0; i < s->metadata->containers->len; i++) {
         const SvMetadataContainer *container = s->metadata->containers->pdata[i];
@@ -118,9 +125,13 @@ static gboolean on_tick(gpointer user_data)
         print_json(top, all, now_us);
     else if (all)
         print_table(top, all, now_us);
-    if (all)
-        remember(top, all, now_us);
-    if (!all || top->once) {
+    gboolean over = !all || top->once;
+    if (all) {
+        g_clear_pointer(&top->before, g_ptr_array_unref);
+        top->before = g_steal_pointer(&all);
+        top->before_us = now_us;
+    }
+    if (over) {
         g_main_loop_quit(top->loop);
         return G_SOURCE_REMOVE;
     }
@@ -139,16 +150,15 @@ gboolean sv_top(
     const SvConfig *config, const char *root, gboolean once, gboolean json, GError **error)
 {
     Top top = {.config = config, .root = root, .once = once, .json = json};
-    top.before = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     top.loop = g_main_loop_new(NULL, FALSE);
-    g_autoptr(GPtrArray) all = sv_root_stats(config, root, &top.error);
-    if (all) {
-        remember(&top, all, g_get_monotonic_time());
+    top.before = sv_root_stats(config, root, &top.error);
+    if (top.before) {
+        top.before_us = g_get_monotonic_time();
         g_timeout_add(FIRST_MS, on_first, &top);
         g_main_loop_run(top.loop);
     }
     g_main_loop_unref(top.loop);
-    g_hash_table_unref(top.before);
+    g_clear_pointer(&top.before, g_ptr_array_unref);
     if (top.error)
         g_propagate_error(error, top.error);
     return top.error == NULL;

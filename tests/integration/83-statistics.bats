@@ -26,6 +26,7 @@ teardown() { test_end; }
     [ "$output" -ge 90 ] && [ "$output" -le 110 ] || fail "phases are $output % of it"
     run -0 xmllint --noout "$T/t.svg"
     assert_has "$(cat "$T/t.svg")" 'guest: kernel'
+    assert_has "$(cat "$T/t.svg")" "space/$POD: ready after"
     # a second container starts no machine
     mkm "$T/b" sleep 1000
     new_id c
@@ -45,12 +46,29 @@ teardown() { test_end; }
         "$POD 1 268435456 running"
     [ "$(jq '.[0].memoryUsed' <<<"$output")" -gt $((50 << 20)) ]
     [ "$(jq '.[0].cpuNs' <<<"$output")" -gt 0 ]
+    # what goes through the shared folder counts
+    local before after
+    before=$(jq '.[0].fileWritten' <<<"$output")
+    rt exec "$POD" dd if=/dev/zero of=/file bs=1M count=8
+    after=$(rt top --once --json | jq '.[0].fileWritten')
+    [ "$after" -ge $((before + (8 << 20))) ] || fail "written: $before, then $after"
+    # a terminal's width is kept, a suspended machine is told
+    run -0 script -qec "stty cols 80 rows 10; ${RT[*]} top --once" /dev/null
+    assert_has "$output" '1 pod, 1 of 1 containers run'
+    [ "$(tr -d '\r' <<<"$output" | awk '{ if (length > n) n = length } END { print n }')" -le 80 ] || fail "$output"
+    $VIRSH suspend "$(domain_of "$POD")"
+    run -0 rt top --once
+    $VIRSH resume "$(domain_of "$POD")"
+    assert_has "$output" '1 pod (1 suspended)'
     timeout -s INT 12 "${RT[@]}" top --json >"$T/live" || true
     [ "$(wc -l <"$T/live")" -ge 2 ] || fail "$(cat "$T/live")"
 }
 
 # exits CAUSE: as metrics counts them.
 exits() { rt metrics | awk -v cause="cause=\"$1\"" 'index($0, "sandvirt_exits_total{") == 1 && index($0, cause) { n = $2 } END { print n + 0 }'; }
+
+# metric NAME CONTAINER: its value.
+metric() { rt metrics | sed -n "s/^sandvirt_$1{container=\"$2\",.*} //p"; }
 
 @test "metrics: what Prometheus reads" {
     local exited killed
@@ -67,6 +85,22 @@ exits() { rt metrics | awk -v cause="cause=\"$1\"" 'index($0, "sandvirt_exits_to
     assert_eq "$(exits exited)" $((exited + 1))
     assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\"} 0"
     assert_has "$output" "sandvirt_start_phase_seconds{container=\"$POD\""
+    assert_has "$output" "sandvirt_start_seconds{container=\"$POD\",sandbox=\"$POD\",pod=\"space/$POD\",machine=\"new\"}"
+    [ "$(metric container_memory_bytes "$POD")" -gt $((100 << 10)) ]
+    assert_eq "$(metric container_processes "$POD")" 1
+    # no name twice, and what a container used agrees with `events`
+    assert_eq "$(grep -v '^#' <<<"$output" | sed 's/ [0-9.]*$//' | sort | uniq -d)" ''
+    rt exec "$POD" sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done'
+    run -0 rt events --stats "$POD"
+    awk -v events="$(jq '.data.cpu.usage.total / 1e9' <<<"$output")" -v ours="$(metric container_cpu_seconds_total "$POD")" \
+        'BEGIN { exit !(ours >= events && ours < events * 1.5 + 1) }' || fail "$output"
+    # a suspended machine is not waited for
+    $VIRSH suspend "$(domain_of "$POD")"
+    took rt metrics >"$T/suspended"
+    $VIRSH resume "$(domain_of "$POD")"
+    assert_has "$(cat "$T/suspended")" "sandvirt_vcpus{sandbox=\"$POD\""
+    run -1 grep 'sandvirt_container_memory_bytes{' "$T/suspended"
+    [ "$MS" -lt 5000 ] || fail "it took $MS ms"
     # what is deleted stays counted, a monitor that took over too
     rt delete "$ID"
     mkm "$T/d" sleep 1000
