@@ -74,7 +74,24 @@ static void on_output(SvOutput *output, gpointer user_data)
 
 static void on_input_closed(gpointer user_data)
 {
-    check_end(user_data);
+    SvForward *forward = user_data;
+
+    /* The kernel tells it once, and it was told to who wrote. */
+    if (forward->in->reset && forward->out)
+        forward->out->reset = forward->out->connection;
+    check_end(forward);
+}
+
+/* Of a connection. The other end may wait for room to write before it reads on, so it would never see an end. */
+static void reset(SvForward *forward)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    int fd = forward->in->fd >= 0 ? forward->in->fd : forward->out->fd;
+
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    forward->in->socket = FALSE;
+    drop(forward);
 }
 
 /* ---- connecting */
@@ -103,6 +120,7 @@ static gboolean open_streams(SvForward *forward)
     forward->in->user_data = forward;
     forward->out = sv_output_new(
         channel, forward->handle, SV_STREAM_STDOUT, sv_fd_steal(&forward->fd), on_output, forward);
+    forward->out->connection = !forward->owner;
     return TRUE;
 }
 
@@ -272,14 +290,22 @@ void sv_forward_frame(SvAgent *agent, const SvFrame *frame)
     guint64 offset = 0;
     gsize len = 0;
 
-    if (!forward || !forward->in || !sv_frame_parse_offset(frame, &offset, &data, &len))
+    if (!forward || !sv_frame_parse_offset(frame, &offset, &data, &len))
         return;
+    gboolean ack = frame->type == SV_FRAME_ACK && stream == SV_STREAM_STDOUT;
+    gboolean broken = ack && (frame->flags & SV_FLAG_BROKEN);
+    if (!forward->in) {
+        if (broken)
+            fail(forward, ECANCELED); /* the host does not wait any more */
+        return;
+    }
     if (frame->type == SV_FRAME_DATA && stream == SV_STREAM_STDIN)
         sv_input_data(forward->in, offset, data, len, (frame->flags & SV_FLAG_EOF) != 0);
-    else if (frame->type == SV_FRAME_ACK && stream == SV_STREAM_STDOUT &&
-        (frame->flags & SV_FLAG_BROKEN))
+    else if (broken && forward->owner)
         sv_output_break(forward->out);
-    else if (frame->type == SV_FRAME_ACK && stream == SV_STREAM_STDOUT)
+    else if (broken)
+        reset(forward);
+    else if (ack)
         sv_output_ack(forward->out, offset);
 }
 

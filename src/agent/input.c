@@ -74,6 +74,7 @@ static void write_out(SvInput *input)
         } else if (n < 0 && errno == EAGAIN) {
             break;
         } else if (n < 0 && errno != EINTR) {
+            input->reset = errno == ECONNRESET;
             set_broken(input);
             return;
         }

@@ -21,6 +21,7 @@ typedef struct {
     SvRing ring; /* received and not yet written */
     gboolean eof;
     gboolean broken; /* the workload does not read any more */
+    gboolean reset; /* by the other end of the socket, which its reader may not learn any more */
 } SvInput;
 
 /* Takes @fd (-1: there is no input, everything is refused) and makes it non-blocking. */

@@ -44,7 +44,7 @@ static gboolean send_one(SvChannelWaiter *waiter)
         return FALSE;
     len = MIN((gsize)(sv_ring_end(&output->ring) - output->sent), (gsize)SV_DATA_CHUNK);
     if (output->eof && output->sent + len == sv_ring_end(&output->ring))
-        flags |= SV_FLAG_EOF;
+        flags |= SV_FLAG_EOF | (output->reset ? SV_FLAG_BROKEN : 0);
     frame = g_malloc(SV_FRAME_HEADER + 8 + len);
     sv_frame_put_header(frame, (guint32)(8 + len), output->handle, SV_FRAME_DATA, flags);
     memcpy(frame + SV_FRAME_HEADER, &be, 8);
@@ -100,8 +100,10 @@ static gboolean fill(SvOutput *output)
         return FALSE;
     }
     /* A terminal answers EIO when its other side is closed. */
-    if (n < 0 && errno != EIO)
+    if (n < 0 && errno != EIO) {
         g_debug("output of %u: %s", output->handle, g_strerror(errno));
+        output->reset = output->connection;
+    }
     close_fd(output);
     set_eof(output);
     return FALSE;

@@ -30,6 +30,8 @@ struct SvOutput {
     gboolean eof; /* nothing is added to the ring any more */
     gboolean eof_sent; /* on this connection */
     gboolean broken; /* the host wants nothing more of it */
+    gboolean connection; /* one can be reset, which is no end of file */
+    gboolean reset; /* it was: told with the end */
 };
 
 /* Takes @fd and makes it non-blocking; nothing is read before sv_output_start(). */

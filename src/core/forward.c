@@ -17,10 +17,12 @@
 #define CHUNK (64u * 1024)
 #define TO_GUEST_WINDOW (256u * 1024) /* unacknowledged bytes towards the guest */
 #define CONNECT_MS 10000
+#define REST_MS 1000 /* when there are no descriptors for more */
 
 struct SvForwarding {
     int fds[2];
-    guint sources[2];
+    guint sources[2]; /* 0: more connections wait in the kernel */
+    guint rest_timer;
     GHashTable *streams; /* handle -> Stream, owned */
     guint32 last_handle;
     SvForwardingAgent agent;
@@ -42,6 +44,7 @@ typedef struct {
     GByteArray *pending; /* not yet written */
     guint64 received, written;
     gboolean eof, out_done; /* the end has come, and was passed on, or the client is gone */
+    gboolean reset; /* the end was one */
 } Stream;
 
 /* An answer of the agent that is due. */
@@ -52,6 +55,7 @@ typedef struct {
 
 static gboolean on_readable(gint fd, GIOCondition condition, gpointer user_data);
 static gboolean on_writable(gint fd, GIOCondition condition, gpointer user_data);
+static void update_listeners(SvForwarding *forwarding);
 
 static void stream_free(gpointer data)
 {
@@ -69,7 +73,9 @@ static void stream_free(gpointer data)
 
 static void drop(Stream *stream)
 {
-    g_hash_table_remove(stream->owner->streams, GUINT_TO_POINTER(stream->handle));
+    SvForwarding *forwarding = stream->owner;
+    g_hash_table_remove(forwarding->streams, GUINT_TO_POINTER(stream->handle));
+    update_listeners(forwarding);
 }
 
 /* The client gets a reset instead of an end. */
@@ -210,6 +216,10 @@ static gboolean flush(Stream *stream)
     if (stream->written != before)
         send_frame(
             stream->owner, sv_message_ack(stream->handle, SV_STREAM_STDOUT, stream->written));
+    if (stream->reset && stream->pending->len == 0) {
+        abort_stream(stream);
+        return FALSE;
+    }
     if (stream->eof && stream->pending->len == 0) {
         shutdown(stream->fd, SHUT_WR);
         stream->out_done = TRUE;
@@ -247,6 +257,7 @@ static void take_data(
     g_byte_array_append(stream->pending, data, (guint)len);
     stream->received += len;
     stream->eof = (frame->flags & SV_FLAG_EOF) != 0;
+    stream->reset = stream->eof && (frame->flags & SV_FLAG_BROKEN);
     if (flush(stream))
         update_output(stream);
 }
@@ -275,18 +286,16 @@ static void on_forwarded(const ProtobufCMessage *reply, const GError *error, gpo
     guint32 handle = wait->handle;
     Stream *stream = g_hash_table_lookup(forwarding->streams, GUINT_TO_POINTER(handle));
     g_hash_table_remove(forwarding->waits, wait);
-    if (!stream) {
-        /* The client left meanwhile. */
-        if (!error)
-            send_end(forwarding, handle, 0, 0);
-        return;
-    }
-    if (error) {
+    /* The client left meanwhile; or a guest that stood still will yet make the connection. */
+    if (!stream || error)
+        send_end(forwarding, handle, 0, 0);
+    if (stream && error) {
         g_debug("forward: %s", error->message);
         set_reset(stream->fd);
         drop(stream);
-        return;
     }
+    if (!stream || error)
+        return;
     stream->connected = TRUE;
     update_input(stream);
 }
@@ -322,7 +331,7 @@ static void forward(SvForwarding *forwarding, int fd)
     gboolean ipv6 = FALSE;
     const int on = 1;
     guint16 port = wanted_port(fd, &ipv6);
-    if (!agent || !port || g_hash_table_size(forwarding->streams) >= MAX_STREAMS) {
+    if (!agent || !port) {
         set_reset(fd);
         sv_fd_close(fd);
         return;
@@ -345,12 +354,38 @@ static void forward(SvForwarding *forwarding, int fd)
     sv_agent_call(agent, "Forward", &request.base, NULL, CONNECT_MS, on_forwarded, wait);
 }
 
+static gboolean on_rested(gpointer user_data)
+{
+    SvForwarding *forwarding = user_data;
+    forwarding->rest_timer = 0;
+    update_listeners(forwarding);
+    return G_SOURCE_REMOVE;
+}
+
 static gboolean on_connection(gint listener, GIOCondition condition, gpointer user_data)
 {
+    SvForwarding *forwarding = user_data;
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
-        forward(user_data, fd);
+        forward(forwarding, fd);
+    else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED && !forwarding->rest_timer)
+        forwarding->rest_timer = g_timeout_add(REST_MS, on_rested, forwarding);
+    update_listeners(forwarding);
     return G_SOURCE_CONTINUE;
+}
+
+static void update_listeners(SvForwarding *forwarding)
+{
+    gboolean want = !forwarding->rest_timer && g_hash_table_size(forwarding->streams) < MAX_STREAMS;
+    for (guint i = 0; i < 2; i++) {
+        guint *source = &forwarding->sources[i];
+        if (want && !*source && forwarding->fds[i] >= 0)
+            *source = g_unix_fd_add(forwarding->fds[i], G_IO_IN, on_connection, forwarding);
+        else if (!want && *source)
+            g_source_remove(*source);
+        if (!want)
+            *source = 0;
+    }
 }
 
 SvForwarding *sv_forwarding_new(const int fds[2], SvForwardingAgent agent, gpointer user_data)
@@ -362,11 +397,9 @@ SvForwarding *sv_forwarding_new(const int fds[2], SvForwardingAgent agent, gpoin
     forwarding->last_handle = g_random_int() | SV_FORWARD_HANDLE;
     forwarding->streams = g_hash_table_new_full(NULL, NULL, NULL, stream_free);
     forwarding->waits = g_hash_table_new_full(NULL, NULL, g_free, NULL);
-    for (guint i = 0; i < 2; i++) {
+    for (guint i = 0; i < 2; i++)
         forwarding->fds[i] = fds[i];
-        if (fds[i] >= 0)
-            forwarding->sources[i] = g_unix_fd_add(fds[i], G_IO_IN, on_connection, forwarding);
-    }
+    update_listeners(forwarding);
     return forwarding;
 }
 
@@ -380,6 +413,8 @@ void sv_forwarding_free(SvForwarding *forwarding)
 {
     if (!forwarding)
         return;
+    if (forwarding->rest_timer)
+        g_source_remove(forwarding->rest_timer);
     for (guint i = 0; i < 2; i++) {
         if (forwarding->sources[i])
             g_source_remove(forwarding->sources[i]);

@@ -55,7 +55,9 @@ static inline guint sv_descriptor_index(guint32 handle)
 #define SV_STREAM_STDERR 2
 #define SV_STREAM_MASK 0x03
 #define SV_FLAG_EOF 0x04 /* DATA: the stream ends after these bytes (which may be none) */
-#define SV_FLAG_BROKEN 0x08 /* ACK: the reader is gone, writer gets EPIPE; nothing more is wanted */
+#define SV_FLAG_BROKEN                                                                             \
+    0x08 /* ACK: the reader is gone, writer gets EPIPE; nothing more is wanted. Of a forwarded \
+                              connection: it was reset; of DATA with EOF, after these bytes */
 
 typedef struct {
     guint32 length; /* of payload */

@@ -52,7 +52,7 @@ static int listen_local(guint16 *port)
     socklen_t len = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     g_assert_cmpint(bind(fd, (struct sockaddr *)&address, len), ==, 0);
-    g_assert_cmpint(listen(fd, 16), ==, 0);
+    g_assert_cmpint(listen(fd, 128), ==, 0);
     g_assert_cmpint(getsockname(fd, (struct sockaddr *)&address, &len), ==, 0);
     *port = ntohs(address.sin_port);
     return fd;
@@ -322,6 +322,47 @@ static void test_broken(void)
     tear_down(&f);
 }
 
+/* The guest's server lost the connection, which is no end like others. */
+static void test_reset_by_guest(void)
+{
+    Fixture f;
+    char text[16];
+    set_up(&f);
+    g_auto(SvFd) fd = connect_client(&f);
+    FlowGuestProcess *end = guest_end(&f);
+    flow_agent_output(f.guest, end->handle, SV_STREAM_STDOUT, 0, "part");
+    g_assert_cmpint(receive(fd, text, sizeof text), ==, 4);
+    flow_agent_output(f.guest, end->handle, SV_STREAM_STDOUT | SV_FLAG_EOF | SV_FLAG_BROKEN, 4, "");
+    assert_reset(fd);
+    FLOW_WAIT(sv_forwarding_count(f.forwarding) == 0);
+    FLOW_WAIT(end->flags[SV_STREAM_STDOUT] & SV_FLAG_BROKEN);
+    tear_down(&f);
+}
+
+/* More than there can be wait for their turn. */
+static void test_many(void)
+{
+    enum { MANY = 300, MOST = 256 };
+    Fixture f;
+    int fds[MANY];
+    set_up(&f);
+    for (guint i = 0; i < MANY; i++) {
+        fds[i] = connect_client(&f);
+        flow_settle();
+    }
+    FLOW_WAIT(sv_forwarding_count(f.forwarding) == MOST);
+    flow_settle();
+    g_assert_cmpuint(g_hash_table_size(f.guest->processes), ==, MOST);
+    for (guint i = 0; i < MANY; i++) {
+        FLOW_WAIT(g_hash_table_size(f.guest->processes) > i);
+        SvFd fd = fds[i];
+        reset(&fd);
+    }
+    FLOW_WAIT(g_hash_table_size(f.guest->processes) == MANY);
+    FLOW_WAIT(sv_forwarding_count(f.forwarding) == 0);
+    tear_down(&f);
+}
+
 static void test_without_agent(void)
 {
     Fixture f;
@@ -348,6 +389,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/forward/hostile/late", GUINT_TO_POINTER(3), test_hostile);
     g_test_add_data_func("/forward/hostile/unknown", GUINT_TO_POINTER(4), test_hostile);
     g_test_add_func("/forward/broken", test_broken);
+    g_test_add_func("/forward/reset-by-guest", test_reset_by_guest);
+    g_test_add_func("/forward/many", test_many);
     g_test_add_func("/forward/without-agent", test_without_agent);
     return g_test_run();
 }
