@@ -65,7 +65,11 @@ static gboolean join_groups(SvNetlink *nl, GError **error)
     int result = nl_socket_add_memberships(sv_netlink_socket(nl), RTNLGRP_LINK, RTNLGRP_NEIGH,
         RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_IFADDR,
         RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV6_RULE, RTNLGRP_NONE);
-    return sv_netlink_check(nl, result, NULL, error);
+    if (!sv_netlink_check(nl, result, NULL, error))
+        return FALSE;
+    /* Kernels that have no nexthop objects have no such group. */
+    nl_socket_add_membership(sv_netlink_socket(nl), RTNLGRP_NEXTHOP);
+    return TRUE;
 }
 
 /* A link that was taken out of the namespace and put back may have its number again, but not its filter. */

@@ -35,7 +35,7 @@ static void read_lifetime(SvNetAddress *address, const struct nlattr *attr)
     address->preferred_s = info.ifa_prefered;
 }
 
-gpointer sv_net_address_decode(struct nlmsghdr *message, const GPtrArray *devices)
+gpointer sv_net_address_decode(struct nlmsghdr *message, const SvNetNumbers *numbers)
 {
     const struct ifaddrmsg *info = nlmsg_data(message);
     struct nlattr *table[ADDRESS_MAX + 1];
@@ -44,7 +44,7 @@ gpointer sv_net_address_decode(struct nlmsghdr *message, const GPtrArray *device
         nlmsg_parse(message, sizeof(*info), table, ADDRESS_MAX, NULL) < 0 ||
         (info->ifa_family != AF_INET && info->ifa_family != AF_INET6))
         return NULL;
-    const SvNetDevice *device = sv_net_device_at(devices, (int)info->ifa_index);
+    const SvNetDevice *device = sv_net_device_at(numbers->devices, (int)info->ifa_index);
     const struct nlattr *peer = table[IFA_LOCAL] ? table[IFA_ADDRESS] : NULL;
     const struct nlattr *local = table[IFA_LOCAL] ? table[IFA_LOCAL] : table[IFA_ADDRESS];
     if (!device || !local)

@@ -114,7 +114,7 @@ static void read_mac(SvNetDevice *device, const struct nlattr *permanent)
     memcpy(device->mac, mac->data, device->mac_len);
 }
 
-gpointer sv_net_device_decode(struct nlmsghdr *message, const GPtrArray *devices)
+gpointer sv_net_device_decode(struct nlmsghdr *message, const SvNetNumbers *numbers)
 {
     const struct ifinfomsg *info = nlmsg_data(message);
     struct nlattr *table[IFLA_MAX + 1], *kind[IFLA_INFO_MAX + 1];

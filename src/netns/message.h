@@ -35,10 +35,22 @@ char *sv_attr_string(const struct nlattr *attr); /* transfer full */
 void sv_attr_nested(struct nlattr *attr, struct nlattr **table, int max);
 void sv_bytes_set(ProtobufCBinaryData *field, const void *data, gsize len); /* copies */
 
-/* One entry as the message of its kind (transfer full); @devices give names to numbers. NULL for what is left out. */
-typedef gpointer SvNetDecode(struct nlmsghdr *message, const GPtrArray *devices);
+/* What numbers stand for. */
+typedef struct {
+    const GPtrArray *devices; /* SvNetDevice */
+    const GPtrArray *nexthops; /* see netns/nexthop.c */
+} SvNetNumbers;
+/* One entry as the message of its kind (transfer full). NULL for what is left out. */
+typedef gpointer SvNetDecode(struct nlmsghdr *message, const SvNetNumbers *numbers);
 SvNetDecode sv_net_device_decode, sv_net_address_decode, sv_net_route_decode,
     sv_net_neighbour_decode, sv_net_rule_decode;
+/* A nexthop object, which no other side gets to see. */
+SvNetDecode sv_net_nexthop_decode;
+void sv_net_nexthop_free(gpointer nexthop);
+/* Adds what the object with that number stands for, of links that are known. */
+void sv_net_nexthop_resolve(GPtrArray *hops, guint32 id, const SvNetNumbers *numbers);
+/* (transfer full) NULL for a link that is not known. @flags: RTNH_F_... */
+SvNetHop *sv_net_hop_new(const GPtrArray *devices, int index, guint32 flags);
 
 /* @type: RTM_NEW... or RTM_DEL...; @flags: NLM_F_CREATE and so on. NULL + @error when the message of its kind, @item, names
  * a link that is not there, or is too long. */

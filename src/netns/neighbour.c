@@ -10,7 +10,7 @@ static const SvAttr attrs[] = {
     {NDA_LLADDR, SV_ATTR_BYTES, G_STRUCT_OFFSET(SvNetNeighbour, mac)},
 };
 
-gpointer sv_net_neighbour_decode(struct nlmsghdr *message, const GPtrArray *devices)
+gpointer sv_net_neighbour_decode(struct nlmsghdr *message, const SvNetNumbers *numbers)
 {
     const struct ndmsg *info = nlmsg_data(message);
     struct nlattr *table[NDA_MAX + 1];
@@ -20,7 +20,7 @@ gpointer sv_net_neighbour_decode(struct nlmsghdr *message, const GPtrArray *devi
         info->ndm_state != NUD_PERMANENT ||
         (info->ndm_family != AF_INET && info->ndm_family != AF_INET6))
         return NULL;
-    const SvNetDevice *device = sv_net_device_at(devices, info->ndm_ifindex);
+    const SvNetDevice *device = sv_net_device_at(numbers->devices, info->ndm_ifindex);
     if (!device || !table[NDA_DST])
         return NULL;
     SvNetNeighbour *neighbour = g_new0(SvNetNeighbour, 1);

@@ -31,8 +31,7 @@ static void read_gateway(SvNetHop *hop, struct nlattr *const *table)
         sv_bytes_set(&hop->gateway, other->rtvia_addr, (gsize)nla_len(via) - sizeof(*other));
 }
 
-/* (transfer full) NULL for a link that is not known. */
-static SvNetHop *hop_new(const GPtrArray *devices, int index, guint32 flags)
+SvNetHop *sv_net_hop_new(const GPtrArray *devices, int index, guint32 flags)
 {
     const SvNetDevice *device = sv_net_device_at(devices, index);
 
@@ -60,7 +59,7 @@ static gboolean read_hops(SvNetRoute *route, const struct nlattr *attr, const GP
          left >= (gssize)sizeof(*next) && next->rtnh_len >= sizeof(*next) && next->rtnh_len <= left;
          left -= RTNH_ALIGN(next->rtnh_len), next = RTNH_NEXT(next)) {
         struct nlattr *table[RTA_MAX + 1];
-        SvNetHop *hop = hop_new(devices, next->rtnh_ifindex, next->rtnh_flags);
+        SvNetHop *hop = sv_net_hop_new(devices, next->rtnh_ifindex, next->rtnh_flags);
 
         if (!hop)
             continue;
@@ -84,7 +83,7 @@ static gboolean read_hop(
     if (table[RTA_OIF] &&
         (route->type == RTN_UNICAST || route->type == RTN_LOCAL || route->type == RTN_BROADCAST ||
             route->type == RTN_ANYCAST || route->type == RTN_MULTICAST)) {
-        SvNetHop *hop = hop_new(devices, (int)sv_attr_u32(table[RTA_OIF]), flags);
+        SvNetHop *hop = sv_net_hop_new(devices, (int)sv_attr_u32(table[RTA_OIF]), flags);
 
         ok = hop != NULL;
         if (hop) {
@@ -94,6 +93,26 @@ static gboolean read_hop(
     }
     take_hops(route, hops);
     return ok;
+}
+
+/* The kernel tells no more than the object's number. */
+static gboolean read_nexthop(SvNetRoute *route, guint32 id, const SvNetNumbers *numbers)
+{
+    GPtrArray *hops = g_ptr_array_new();
+
+    sv_net_nexthop_resolve(hops, id, numbers);
+    take_hops(route, hops);
+    return route->n_hops > 0;
+}
+
+static gboolean read_way(
+    SvNetRoute *route, struct nlattr *const *table, guint32 flags, const SvNetNumbers *numbers)
+{
+    if (table[RTA_MULTIPATH])
+        return read_hops(route, table[RTA_MULTIPATH], numbers->devices);
+    if (table[RTA_NH_ID] && !table[RTA_OIF] && route->type == RTN_UNICAST)
+        return read_nexthop(route, sv_attr_u32(table[RTA_NH_ID]), numbers);
+    return read_hop(route, table, flags, numbers->devices);
 }
 
 static void read_metrics(SvNetRoute *route, struct nlattr *attr)
@@ -133,7 +152,7 @@ static gboolean is_own(const SvNetRoute *route)
     return route->table == RT_TABLE_LOCAL && route->protocol == RTPROT_KERNEL;
 }
 
-gpointer sv_net_route_decode(struct nlmsghdr *message, const GPtrArray *devices)
+gpointer sv_net_route_decode(struct nlmsghdr *message, const SvNetNumbers *numbers)
 {
     const struct rtmsg *info = nlmsg_data(message);
     struct nlattr *table[RTA_MAX + 1];
@@ -156,8 +175,7 @@ gpointer sv_net_route_decode(struct nlmsghdr *message, const GPtrArray *devices)
     route->tos = info->rtm_tos;
     read_metrics(route, table[RTA_METRICS]);
     read_expiry(route, table[RTA_CACHEINFO]);
-    gboolean ok = table[RTA_MULTIPATH] ? read_hops(route, table[RTA_MULTIPATH], devices)
-                                       : read_hop(route, table, info->rtm_flags, devices);
+    gboolean ok = read_way(route, table, info->rtm_flags, numbers);
     if (ok && !is_own(route))
         return route;
     protobuf_c_message_free_unpacked(&route->base, NULL);

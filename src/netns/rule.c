@@ -23,7 +23,7 @@ static const SvAttr attrs[] = {
     {FRA_PROTOCOL, SV_ATTR_U8, G_STRUCT_OFFSET(SvNetRule, protocol)},
 };
 
-gpointer sv_net_rule_decode(struct nlmsghdr *message, const GPtrArray *devices)
+gpointer sv_net_rule_decode(struct nlmsghdr *message, const SvNetNumbers *numbers)
 {
     const struct fib_rule_hdr *info = nlmsg_data(message);
     struct nlattr *table[FRA_MAX + 1];

@@ -4,6 +4,7 @@
 #include <linux/fib_rules.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
+#include <linux/nexthop.h>
 #include <sys/socket.h>
 
 static void message_free(gpointer message)
@@ -37,7 +38,7 @@ GBytes *sv_net_pack(const ProtobufCMessage *message)
 typedef struct {
     GPtrArray *items;
     guint kept; /* items of earlier dumps */
-    const GPtrArray *devices;
+    const SvNetNumbers *numbers;
     SvNetDecode *decode;
     guint8 family;
 } Dump;
@@ -50,7 +51,7 @@ static gboolean take_item(struct nlmsghdr *message, gpointer user_data, GError *
 
     /* A kernel without IPv6 answers with everything it has. */
     if (dump->family == AF_UNSPEC || (nlmsg_datalen(message) && *family == dump->family))
-        item = dump->decode(message, dump->devices);
+        item = dump->decode(message, dump->numbers);
     if (item)
         g_ptr_array_add(dump->items, item);
     if (dump->items->len <= SV_NET_MAX)
@@ -69,9 +70,9 @@ static void start_again(gpointer user_data)
 
 /* Adds to @items. @header: begins with the family. */
 static gboolean dump_items(SvNetlink *nl, guint16 type, const void *header, gsize len,
-    SvNetDecode *decode, const GPtrArray *devices, GPtrArray *items, GError **error)
+    SvNetDecode *decode, const SvNetNumbers *numbers, GPtrArray *items, GError **error)
 {
-    Dump dump = {items, items->len, devices, decode, *(const guint8 *)header};
+    Dump dump = {items, items->len, numbers, decode, *(const guint8 *)header};
 
     return sv_netlink_dump(nl, type, header, len, take_item, start_again, &dump, error);
 }
@@ -88,22 +89,36 @@ GPtrArray *sv_net_devices_read(SvNetlink *nl, GError **error)
     return g_steal_pointer(&devices);
 }
 
-static gboolean read_family(SvNetlink *nl, SvNetState *state, guint8 family, GError **error)
+/* Older kernels have none. */
+static gboolean read_nexthops(SvNetlink *nl, GPtrArray *nexthops, GError **error)
+{
+    const struct nhmsg all = {.nh_family = AF_UNSPEC};
+    g_autoptr(GError) local = NULL;
+
+    if (dump_items(
+            nl, RTM_GETNEXTHOP, &all, sizeof(all), sv_net_nexthop_decode, NULL, nexthops, &local) ||
+        sv_error_is(local, SV_ERR_UNSUPPORTED))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return FALSE;
+}
+
+static gboolean read_family(
+    SvNetlink *nl, SvNetState *state, const SvNetNumbers *numbers, guint8 family, GError **error)
 {
     const struct ifaddrmsg address = {.ifa_family = family};
     const struct rtmsg route = {.rtm_family = family};
     const struct ndmsg neighbour = {.ndm_family = family};
     const struct fib_rule_hdr rule = {.family = family};
-    const GPtrArray *devices = state->devices;
 
-    return dump_items(nl, RTM_GETADDR, &address, sizeof(address), sv_net_address_decode, devices,
+    return dump_items(nl, RTM_GETADDR, &address, sizeof(address), sv_net_address_decode, numbers,
                state->addresses, error) &&
-        dump_items(nl, RTM_GETROUTE, &route, sizeof(route), sv_net_route_decode, devices,
+        dump_items(nl, RTM_GETROUTE, &route, sizeof(route), sv_net_route_decode, numbers,
             state->routes, error) &&
         dump_items(nl, RTM_GETNEIGH, &neighbour, sizeof(neighbour), sv_net_neighbour_decode,
-            devices, state->neighbours, error) &&
+            numbers, state->neighbours, error) &&
         dump_items(
-            nl, RTM_GETRULE, &rule, sizeof(rule), sv_net_rule_decode, devices, state->rules, error);
+            nl, RTM_GETRULE, &rule, sizeof(rule), sv_net_rule_decode, numbers, state->rules, error);
 }
 
 SvNetState *sv_net_state_read(SvNetlink *nl, GError **error)
@@ -118,10 +133,14 @@ SvNetState *sv_net_state_read(SvNetlink *nl, GError **error)
     state->rules = g_ptr_array_new_with_free_func(message_free);
     if (!state->devices)
         return NULL;
+    g_autoptr(GPtrArray) nexthops = g_ptr_array_new_with_free_func(sv_net_nexthop_free);
+    const SvNetNumbers numbers = {state->devices, nexthops};
+    if (!read_nexthops(nl, nexthops, error))
+        return NULL;
     for (guint i = 0; i < G_N_ELEMENTS(families); i++) {
         g_autoptr(GError) local = NULL;
 
-        if (read_family(nl, state, families[i], &local))
+        if (read_family(nl, state, &numbers, families[i], &local))
             continue;
         if (families[i] == AF_INET6 && sv_error_is(local, SV_ERR_UNSUPPORTED))
             continue;

@@ -259,6 +259,52 @@ static void test_mirror(void)
     assert_equal(wanted, again);
 }
 
+/* Routes by way of nexthop objects become plain ones, whether the kernel resolves them or not. */
+static void test_nexthops(void)
+{
+    const char objects[] =
+        "link add eth0 address 02:00:00:00:00:01 type veth peer name peer0\n"
+        "link set peer0 up\nlink set eth0 up\nlink set lo up\naddr add 10.1.0.2/24 dev eth0\n"
+        "addr add fd00:1::2/64 dev eth0 nodad\n"
+        "nexthop add id 1 via 10.1.0.1 dev eth0\n"
+        "nexthop add id 2 via fd00:1::1 dev eth0\n"
+        "nexthop add id 3 dev eth0\n"
+        "nexthop add id 4 blackhole\n"
+        "nexthop add id 5 via 10.1.0.9 dev eth0\n"
+        "nexthop add id 6 via 10.99.0.1 dev eth0 onlink\n"
+        "nexthop add id 7 group 1,3/5,2\n"
+        "nexthop add id 8 group 5\n"
+        "route add 10.10.0.0/16 nhid 1 mtu 1400\n"
+        "route add 10.11.0.0/16 nhid 2\n"
+        "route add 10.12.0.0/16 nhid 3\n"
+        "route add 10.13.0.0/16 nhid 4\n"
+        "route add 10.14.0.0/16 nhid 6\n"
+        "route add 10.15.0.0/16 nhid 7 metric 9\n"
+        "route add 10.16.0.0/16 nhid 8\n"
+        "route add fd00:10::/64 nhid 2\n";
+    if (!enter_new())
+        return;
+    ip(objects);
+    for (guint resolved = 0; resolved < 2; resolved++) {
+        g_auto(SvFd) mode = open("/proc/sys/net/ipv4/nexthop_compat_mode", O_WRONLY | O_CLOEXEC);
+        g_assert_cmpint(write(mode, resolved ? "1" : "0", 1), ==, 1);
+        g_autoptr(SvNetRequest) wanted = request_here();
+        g_auto(SvFd) host = keep_current();
+        g_assert_true(enter_new());
+        ip("link add eth9 address 02:00:00:00:00:01 type veth peer name peer0\nlink set peer0 "
+           "up\n");
+        apply(wanted, NULL);
+        g_autoptr(SvNetRequest) made = request_here();
+        assert_equal(wanted, made);
+        g_autoptr(SvNetState) state = read_here();
+        const SvNetRoute *group = find_route(state, AF_INET, "0a0f0000/16");
+        g_assert_cmpuint(group->n_hops, ==, 2);
+        g_assert_cmpuint(group->hops[1]->weight, ==, 1);
+        g_assert_cmpuint(find_route(state, AF_INET, "0a0d0000/16")->type, ==, RTN_BLACKHOLE);
+        enter(host);
+    }
+}
+
 static void test_follow(void)
 {
     if (!enter_new())
@@ -527,6 +573,7 @@ int main(int argc, char **argv)
     g_test_add_func("/netns/long", test_long);
     g_test_add_func("/netns/read-empty", test_read_limits);
     g_test_add_func("/netns/mirror", test_mirror);
+    g_test_add_func("/netns/nexthops", test_nexthops);
     g_test_add_func("/netns/follow", test_follow);
     g_test_add_func("/netns/down-and-up", test_down_and_up);
     g_test_add_func("/netns/replace", test_replace);
