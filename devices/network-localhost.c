@@ -11,7 +11,6 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -267,13 +266,6 @@ static gboolean make_table(int netns_fd, const guint16 ports[2], GError **error)
 
 /* ---- listeners */
 
-typedef struct {
-    int netns_fd;
-    gboolean ipv6;
-    int fd; /* result */
-    GError *error;
-} Listening;
-
 static gboolean set_up(int fd, gboolean ipv6)
 {
     const int on = 1;
@@ -289,35 +281,21 @@ static gboolean set_up(int fd, gboolean ipv6)
         bind(fd, (struct sockaddr *)&address4, sizeof address4) == 0 && listen(fd, BACKLOG) == 0;
 }
 
-static gpointer listen_inside(gpointer user_data)
+static gboolean listen_in(int netns_fd, gboolean ipv6, int *result, GError **error)
 {
-    Listening *listening = user_data;
-    int domain = listening->ipv6 ? AF_INET6 : AF_INET;
-    if (setns(listening->netns_fd, CLONE_NEWNET) < 0) {
-        sv_error_set_errno(&listening->error, SV_NET_ERROR, errno, "enter the network namespace");
-        return NULL;
-    }
-    listening->fd = socket(domain, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listening->fd >= 0 && set_up(listening->fd, listening->ipv6))
-        return NULL;
+    g_autoptr(GError) local = NULL;
+    const int domain = ipv6 ? AF_INET6 : AF_INET;
+    g_auto(SvFd) fd = sv_netns_socket(netns_fd, domain, SOCK_STREAM | SOCK_NONBLOCK, 0, &local);
+    gboolean ok = fd >= 0 && set_up(fd, ipv6);
+    if (ok)
+        *result = sv_fd_steal(&fd);
     /* No IPv6, or no ::1 */
-    if (!listening->ipv6 || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
-        sv_error_set_errno(&listening->error, SV_NET_ERROR, errno, "listen at the localhost");
-    sv_fd_clear(&listening->fd);
-    return NULL;
-}
-
-static gboolean listen_in(int netns_fd, gboolean ipv6, int *fd, GError **error)
-{
-    Listening listening = {netns_fd, ipv6, -1, NULL};
-    GThread *thread = g_thread_try_new("sv-listen", listen_inside, &listening, error);
-    if (thread == NULL)
-        return FALSE;
-    g_thread_join(thread);
-    *fd = listening.fd;
-    if (listening.error == NULL)
+    if (ok || (ipv6 && (fd >= 0 ? errno == EADDRNOTAVAIL : sv_error_is(local, SV_ERR_UNSUPPORTED))))
         return TRUE;
-    g_propagate_error(error, listening.error);
+    if (fd >= 0)
+        sv_error_set_errno(error, SV_NET_ERROR, errno, "listen at the localhost");
+    else
+        g_propagate_error(error, g_steal_pointer(&local));
     return FALSE;
 }
 

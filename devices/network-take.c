@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "devices/network-take.h"
+
+#include "devices/network-multicast.h"
 #include "devices/network-tc.h"
 
 #include <errno.h>
@@ -135,10 +137,13 @@ static gboolean join(SvNetlink *nl, const SvTakeLink *take, gboolean *made_qdisc
             tap == NULL ? take->tap : "the link");
         return FALSE;
     }
-    return set_up_tap(nl, tap->index, take, error) &&
-        sv_tc_redirect(nl, tap->index, take->index, take->mark, &made, error) &&
-        sv_tc_redirect(nl, take->index, tap->index, take->mark, made_qdisc, error) &&
-        restore_queue_length(nl, link, error);
+    if (!set_up_tap(nl, tap->index, take, error) ||
+        !sv_tc_redirect(nl, tap->index, take->index, take->mark, &made, error) ||
+        !sv_tc_redirect(nl, take->index, tap->index, take->mark, made_qdisc, error) ||
+        !restore_queue_length(nl, link, error))
+        return FALSE;
+    sv_multicast_add(take->multicast, take->index);
+    return TRUE;
 }
 
 gboolean sv_link_take(int netns_fd, const SvTakeLink *take, gboolean *made_qdisc, GError **error)
@@ -171,8 +176,10 @@ gboolean sv_link_give_back(
     if (devices == NULL)
         return FALSE;
     const SvNetDevice *tap = find_tap(devices, take);
-    gboolean ok =
-        !is_ours(nl, devices, tap, take) || sv_tc_clear(nl, take->index, made_qdisc, error);
+    gboolean ours = is_ours(nl, devices, tap, take);
+    gboolean ok = !ours || sv_tc_clear(nl, take->index, made_qdisc, error);
+    if (ours)
+        sv_multicast_remove(take->multicast, take->index);
     if (tap == NULL)
         return ok;
     struct rtnl_link *gone = rtnl_link_alloc();

@@ -22,6 +22,7 @@ typedef struct {
     int index; /* of the link in the pod's namespace */
     guint mtu;
     guint32 mark; /* whose: see sv_network_sweep */
+    int multicast; /* of sv_multicast_open; -1: none */
 } SvTakeLink;
 
 /* Moves the tap, which QEMU holds, out of the caller's namespace into that of @netns_fd, and joins it with the link.

@@ -32,6 +32,7 @@ SvErr sv_error_code_from_errno(int errsv)
         return SV_ERR_INVALID;
     case ENOSYS:
     case EOPNOTSUPP:
+    case EAFNOSUPPORT:
         return SV_ERR_UNSUPPORTED;
     default:
         return SV_ERR_IO;

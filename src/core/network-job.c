@@ -22,6 +22,9 @@ static void job_free(gpointer data)
     SvNetworkJob *job = data;
     SvNetworkWork *work = &job->work;
     sv_fd_close(work->netns_fd);
+    sv_fd_close(work->multicast_fd);
+    sv_fd_close(work->claim_fd);
+    g_free(work->claim_error);
     sv_link_record_free(work->link);
     g_free(work->tap_alias);
     g_free(work->forward_error);
@@ -86,6 +89,63 @@ static GHashTable *read_pairs(SvNetlink *nl, const GPtrArray *devices)
     return pairs;
 }
 
+static gboolean has_links(const GPtrArray *devices)
+{
+    for (guint i = 0; i < devices->len; i++) {
+        const SvNetDevice *device = devices->pdata[i];
+        if (!device->link->loopback && !sv_link_refusal(device, devices))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* An empty namespace is nobody's. */
+static gboolean claim(SvNetworkWork *work, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    work->claim_fd = sv_network_claim(work->netns_fd, &local);
+    work->ask.claim = FALSE;
+    if (work->claim_fd >= 0)
+        return TRUE;
+    if (!sv_error_is(local, SV_ERR_BUSY)) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
+    work->claim_error = g_strdup(local->message);
+    return TRUE;
+}
+
+/* What others have taken is told by what is read behind the claim, so a first look decides whether there is one. */
+static gboolean read_state(SvNetworkWork *work, SvNetlink *nl, GError **error)
+{
+    g_autoptr(GPtrArray) first = work->ask.claim ? sv_net_devices_read(nl, error) : NULL;
+    if (work->ask.claim && (!first || (has_links(first) && !claim(work, error))))
+        return FALSE;
+    work->state = sv_net_state_read(nl, error);
+    /* links that have come in between */
+    while (work->state && work->ask.claim && has_links(work->state->devices)) {
+        if (!claim(work, error))
+            return FALSE;
+        sv_net_state_free(work->state);
+        work->state = sv_net_state_read(nl, error);
+    }
+    return work->state != NULL;
+}
+
+/* Those that the machine has already. Without it only groups of the guest's own are missed. */
+static void open_multicast(SvNetworkWork *work)
+{
+    g_autoptr(GError) error = NULL;
+    GHashTableIter iter;
+    gpointer link;
+    work->multicast_fd = sv_multicast_open(work->netns_fd, &error);
+    if (error)
+        g_info("ignoring: groups of the guest: %s", error->message);
+    g_hash_table_iter_init(&iter, work->pairs);
+    while (g_hash_table_iter_next(&iter, NULL, &link))
+        sv_multicast_add(work->multicast_fd, GPOINTER_TO_INT(link));
+}
+
 static gboolean read_namespace(SvNetworkWork *work, GError **error)
 {
     /* The network's own descriptor has it too. */
@@ -111,15 +171,18 @@ static gboolean read_namespace(SvNetworkWork *work, GError **error)
     }
     work->netns_id = number_of(nl, work->netns_fd);
     work->foreign = g_hash_table_new(NULL, NULL);
-    work->state = sv_net_state_read(nl, error);
-    if (!work->state)
+    if (!read_state(work, nl, error))
         return FALSE;
     work->pairs = read_pairs(nl, work->state->devices);
+    if (work->multicast_fd < 0)
+        open_multicast(work);
     return sv_tc_foreign(nl, work->foreign, error);
 }
 
 static gboolean clear(SvNetworkWork *work, GError **error)
 {
+    /* It is the last one. */
+    sv_fd_clear(&work->multicast_fd);
     return sv_localhost_release(work->netns_fd, error);
 }
 
@@ -129,7 +192,8 @@ static SvTakeLink take_of(const SvNetworkWork *work)
         .alias = work->tap_alias,
         .index = (int)work->link->index,
         .mtu = work->mtu,
-        .mark = work->mark};
+        .mark = work->mark,
+        .multicast = work->multicast_fd};
     return take;
 }
 
@@ -185,8 +249,10 @@ static void start(
     g_return_if_fail(network->job == NULL);
     network->job = job;
     job->network = network;
-    job->work.listeners[0] = job->work.listeners[1] = -1;
+    job->work.listeners[0] = job->work.listeners[1] = job->work.claim_fd = -1;
     job->work.netns_fd = fcntl(network->netns_fd, F_DUPFD_CLOEXEC, 3);
+    job->work.multicast_fd =
+        network->multicast_fd < 0 ? -1 : fcntl(network->multicast_fd, F_DUPFD_CLOEXEC, 3);
     job->func = func;
     job->done = done;
     job->user_data = user_data;
@@ -198,6 +264,7 @@ static void start(
 void sv_network_job_clear(SvPodNetwork *network, SvNetworkDone done, gpointer user_data)
 {
     start(network, g_new0(SvNetworkJob, 1), clear, done, user_data);
+    sv_fd_clear(&network->multicast_fd);
 }
 
 void sv_network_job_read(

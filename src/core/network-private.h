@@ -4,7 +4,9 @@
 
 #include "core/forward.h"
 #include "core/sandbox-priv.h"
+#include "devices/network-claim.h"
 #include "devices/network-localhost.h"
+#include "devices/network-multicast.h"
 #include "devices/network-sweep.h"
 #include "devices/network-take.h"
 #include "devices/network-tc.h"
@@ -19,6 +21,8 @@ typedef struct SvNetworkJob SvNetworkJob;
 struct SvPodNetwork {
     SvSandbox *sandbox;
     int netns_fd; /* -1: not known (yet), or gone */
+    int claim_fd; /* -1: none; see devices/network-claim.h */
+    int multicast_fd; /* -1: none; see devices/network-multicast.h */
     gboolean of_host; /* the monitor's own namespace: nothing of it is ever taken */
     gboolean taken; /* the machine has it; later changes are followed */
     GArray *tickets; /* guint64: steps that wait for it to be taken */
@@ -45,10 +49,12 @@ typedef struct {
     gboolean watch; /* a socket for events is opened, before */
     gboolean forward; /* connections to localhost are caught */
     gboolean settings; /* the sysctls are read too */
+    gboolean claim; /* when there are links for a machine */
 } SvNetworkAsk;
 typedef struct {
     /* in */
     int netns_fd; /* a copy */
+    int multicast_fd; /* a copy, or -1; reading opens one when there is none */
     SvNetworkAsk ask;
     SvLinkRecord *link; /* of take and give back, a copy */
     char *tap_alias;
@@ -62,6 +68,8 @@ typedef struct {
         *pairs; /* index of a tap of ours -> that of the link, when each leads to the other */
     guint64 netns_id;
     SvNetlink *events;
+    int claim_fd; /* -1: none */
+    char *claim_error; /* somebody else has it; nullable */
     int listeners[2]; /* -1: none */
     char *forward_error; /* nullable */
     gboolean made_qdisc;

@@ -3,6 +3,8 @@
  * guest, and gives back what is gone. The record is written before anything is made that could be left. */
 #include "core/network-private.h"
 
+#include "base/fd.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -337,6 +339,10 @@ static void take_work(SvPodNetwork *network, SvNetworkWork *work)
         sv_pod_network_watch(network, g_steal_pointer(&work->events));
     if (work->sysctls && !network->sysctls)
         network->sysctls = g_steal_pointer(&work->sysctls);
+    if (network->claim_fd < 0)
+        network->claim_fd = sv_fd_steal(&work->claim_fd);
+    if (network->multicast_fd < 0)
+        network->multicast_fd = sv_fd_steal(&work->multicast_fd);
     if (work->forward_error) {
         network->no_forwarding = TRUE;
         g_warning("sandbox %s: connections to localhost are not forwarded: %s",
@@ -387,6 +393,15 @@ static gboolean is_gone(gpointer index, gpointer unused, gpointer state)
     return sv_net_device_at(((SvNetState *)state)->devices, GPOINTER_TO_INT(index)) == NULL;
 }
 
+/* A monitor that comes back may meet one that is about to see that the links are taken. */
+static gboolean may_take(const SvNetworkSync *sync, const SvNetworkWork *work, GError **error)
+{
+    if (!work->claim_error || !sync->first)
+        return TRUE;
+    g_set_error_literal(error, SV_CORE_ERROR, SV_ERR_BUSY, work->claim_error);
+    return FALSE;
+}
+
 static void on_read(
     SvPodNetwork *network, SvNetworkWork *work, const GError *error, gpointer user_data)
 {
@@ -405,7 +420,8 @@ static void on_read(
         g_hash_table_foreach_remove(network->failures, is_gone, sync->state);
     if (!failure &&
         sv_network_plan(&sync->plan, sync->state, &hints, sandbox->record,
-            sandbox->paths->domain_name, &failure)) {
+            sandbox->paths->domain_name, &failure) &&
+        may_take(sync, work, &failure)) {
         sync->save = sandbox->record->netns_id != work->netns_id;
         sandbox->record->netns_id = work->netns_id;
         warn(network, sync->plan.warnings);
@@ -430,6 +446,7 @@ void sv_network_sync_start(SvPodNetwork *network, gboolean first)
     const SvConfig *config = network->sandbox->config;
     SvNetworkAsk ask = {.watch = config->follow_changes && !network->events,
         .forward = config->forward_localhost && !network->forwarding && !network->no_forwarding,
-        .settings = !network->sysctls};
+        .settings = !network->sysctls,
+        .claim = network->claim_fd < 0};
     sv_network_job_read(network, &ask, on_read, NULL);
 }

@@ -16,7 +16,7 @@ SvPodNetwork *sv_pod_network_new(SvSandbox *sandbox)
 {
     SvPodNetwork *network = g_new0(SvPodNetwork, 1);
     network->sandbox = sandbox;
-    network->netns_fd = -1;
+    network->netns_fd = network->claim_fd = network->multicast_fd = -1;
     network->tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
     network->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     network->failures = g_hash_table_new(NULL, NULL);
@@ -44,6 +44,8 @@ void sv_pod_network_free(SvPodNetwork *network)
     sv_network_sync_drop(network);
     sv_network_job_forget(network);
     sv_fd_close(network->netns_fd);
+    sv_fd_close(network->claim_fd);
+    sv_fd_close(network->multicast_fd);
     g_array_unref(network->tickets);
     g_hash_table_unref(network->told);
     g_hash_table_unref(network->failures);
@@ -240,6 +242,7 @@ static void release_next(SvPodNetwork *network)
     g_clear_pointer(&network->sysctls, g_ptr_array_unref);
     g_hash_table_remove_all(network->told);
     g_hash_table_remove_all(network->failures);
+    sv_fd_clear(&network->claim_fd);
     sv_fd_clear(&network->netns_fd);
     sv_ticket_next(ticket);
 }

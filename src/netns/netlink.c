@@ -123,6 +123,38 @@ SvNetlink *sv_netlink_new_in(int netns_fd, int protocol, GError **error)
     return nl;
 }
 
+typedef struct {
+    int netns_fd, domain, type, protocol;
+    int fd; /* result */
+    GError *error;
+} Opening;
+
+static gpointer open_inside(gpointer user_data)
+{
+    Opening *opening = user_data;
+
+    if (setns(opening->netns_fd, CLONE_NEWNET) < 0) {
+        sv_error_set_errno(&opening->error, SV_NET_ERROR, errno, "enter the network namespace");
+        return NULL;
+    }
+    opening->fd = socket(opening->domain, opening->type | SOCK_CLOEXEC, opening->protocol);
+    if (opening->fd < 0)
+        sv_error_set_errno(&opening->error, SV_NET_ERROR, errno, "socket");
+    return NULL;
+}
+
+int sv_netns_socket(int netns_fd, int domain, int type, int protocol, GError **error)
+{
+    Opening opening = {netns_fd, domain, type, protocol, -1, NULL};
+    GThread *thread = g_thread_try_new("sv-netns", open_inside, &opening, error);
+
+    if (thread)
+        g_thread_join(thread);
+    if (opening.error)
+        g_propagate_error(error, opening.error);
+    return opening.fd;
+}
+
 static gpointer make_namespace(gpointer user_data)
 {
     Making *making = user_data;

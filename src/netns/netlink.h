@@ -20,6 +20,9 @@ typedef struct SvNetlink SvNetlink;
 SvNetlink *sv_netlink_new(int protocol, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* In the namespace of @netns_fd, which a thread of its own enters for that. */
 SvNetlink *sv_netlink_new_in(int netns_fd, int protocol, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* A socket in that namespace, close-on-exec. -1 + @error. */
+int sv_netns_socket(int netns_fd, int domain, int type, int protocol, GError **error)
+    G_GNUC_WARN_UNUSED_RESULT;
 /* A new network namespace, as long as the descriptor. -1 + @error. */
 int sv_netns_make(GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_netlink_free(SvNetlink *nl);

@@ -73,3 +73,73 @@ has_descriptors() { [ "$(descriptors "$1")" -le "$2" ]; }
     assert_same_text 'the namespace' "$before" "$(found)"
     assert_same_snap
 }
+
+@test "two machines at the same instant in one namespace: one has it, the other is refused" {
+    local before first second winner loser round pids
+    plain
+    before=$(found)
+    for round in 1 2 3; do
+        new_id a$round && first=$ID
+        new_id b$round && second=$ID
+        pids=()
+        for ID in "$first" "$second"; do
+            mkb "$T/$ID" sleep 1000000
+            in_ns "$T/$ID"
+            { quiet_as "$ID" rt run --detach --bundle "$T/$ID" "$ID" && echo up; } >"$T/$ID.end" 3>&- 4>&- &
+            pids+=($!)
+        done
+        wait "${pids[@]}" || true
+        winner=$first loser=$second
+        [ -s "$T/$first.end" ] || winner=$second loser=$first
+        assert_eq "$(cat "$T/$winner.end")" up "$(cat "$T/$first.log" "$T/$second.log")"
+        assert_eq "$(cat "$T/$loser.end")" '' 'the other'
+        assert_has "$(cat "$T/$loser.log")" 'in use by'
+        ID=$winner
+        assert_alike
+        assert_eq "$(taps)" 1 taps
+        run rt state "$loser"
+        assert_refused
+        rt delete --force "$winner"
+        assert_same_text 'the namespace' "$before" "$(found)"
+        assert_same_snap
+    done
+}
+
+# quiet_as NAME COMMAND...: quiet, with a log of its own.
+quiet_as() {
+    "${@:2}" </dev/null >"$T/$1.log" 2>&1
+}
+
+@test "macvlan: groups that the guest joins, and addresses of its own" {
+    ip -n "$POD_NS" link set lo up
+    batch "$FAR_NS" <<END
+link add under type veth peer name under2
+link set under up
+link set under2 up
+addr add 10.68.0.1/24 dev under2
+addr add fd68::1/64 dev under2 nodad
+route add 239.0.0.0/8 dev under2
+link add mac0 link under type macvlan mode bridge
+link set mac0 netns $POD_NS
+END
+    batch "$POD_NS" <<END
+link set mac0 up
+addr add 10.68.0.2/24 dev mac0
+addr add fd68::2/64 dev mac0 nodad
+END
+    here sh -c 'echo 0 >/proc/sys/net/ipv4/icmp_echo_ignore_broadcasts'
+    local before
+    before=$(found)
+    up
+    inside ip addr add 239.66.0.1/32 dev mac0 autojoin
+    far busybox ping -c 2 -W 5 239.66.0.1
+    # whose neighbours are asked by a group that the host's link has not joined
+    inside ip addr add fd68::77:1234/64 dev mac0 nodad
+    far busybox ping -c 2 -W 5 fd68::77:1234
+    # a new monitor opens it again
+    kill -KILL "$(monitor_pid "$ID")"
+    inside ip addr add fd68::78:4321/64 dev mac0 nodad
+    wait_for 20 far busybox ping -c 1 -W 1 fd68::78:4321
+    rt delete --force "$ID"
+    assert_same_text 'the namespace' "$before" "$(found)"
+}

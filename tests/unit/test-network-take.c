@@ -2,6 +2,8 @@
 /* A link is joined with a tap, and is as before afterwards. */
 #include <config.h>
 
+#include "devices/network-claim.h"
+#include "devices/network-multicast.h"
 #include "devices/network-sweep.h"
 #include "devices/network-take.h"
 #include "in-netns.h"
@@ -26,6 +28,7 @@ typedef struct {
     SvFd host, pod; /* namespaces */
     SvFd tap; /* as QEMU holds it */
     SvFd wire; /* the other end of the pod's link */
+    SvFd multicast;
 } Fixture;
 
 static int open_tap(void)
@@ -57,7 +60,7 @@ static int open_wire(const char *name)
 
 static gboolean set_up(Fixture *f)
 {
-    *f = (Fixture){-1, -1, -1, -1};
+    *f = (Fixture){-1, -1, -1, -1, -1};
     if (!enter_new())
         return FALSE;
     f->host = keep_current();
@@ -74,14 +77,21 @@ static void tear_down(Fixture *f)
     sv_fd_clear(&f->wire);
     sv_fd_clear(&f->host);
     sv_fd_clear(&f->pod);
+    sv_fd_clear(&f->multicast);
+}
+
+static void send_frame_to(int fd, const guint8 to[ETH_ALEN], guint8 mark)
+{
+    guint8 frame[ETH_ZLEN] = {
+        0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, FRAME_TYPE >> 8, FRAME_TYPE & 0xff, mark};
+
+    memcpy(frame, to, ETH_ALEN);
+    g_assert_cmpint(write(fd, frame, sizeof frame), ==, sizeof frame);
 }
 
 static void send_frame(int fd, guint8 mark)
 {
-    guint8 frame[ETH_ZLEN] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, FRAME_TYPE >> 8,
-        FRAME_TYPE & 0xff, mark};
-
-    g_assert_cmpint(write(fd, frame, sizeof frame), ==, sizeof frame);
+    send_frame_to(fd, (const guint8[]){0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, mark);
 }
 
 /* Frames of the kernel's own may come too. */
@@ -132,7 +142,8 @@ static void take(const Fixture *f, SvTakeLink *link, gboolean *made)
         .alias = SV_TAP_ALIAS "sandvirt-x:eth0",
         .index = sv_net_device_find(state->devices, "eth0")->index,
         .mtu = 1400,
-        .mark = MARK};
+        .mark = MARK,
+        .multicast = f->multicast};
     gboolean ok = sv_link_take(f->pod, link, made, &error);
     g_assert_no_error(error);
     g_assert_true(ok);
@@ -206,7 +217,7 @@ static gboolean set_up_wire(Fixture *f)
 
 static void test_frames(void)
 {
-    Fixture f = {-1, -1, -1, -1};
+    Fixture f = {-1, -1, -1, -1, -1};
     SvTakeLink link;
     gboolean made = FALSE;
 
@@ -241,10 +252,95 @@ static void test_frames(void)
     tear_down(&f);
 }
 
+/* A group that only the guest has joined: a macvlan passes it on while the machine has the link, and no longer. */
+static void test_groups(void)
+{
+    static const guint8 group[ETH_ALEN] = {1, 0, 0x5e, 1, 2, 3};
+    Fixture f = {-1, -1, -1, -1, -1};
+    SvTakeLink link;
+    gboolean made = FALSE;
+    g_autoptr(GError) error = NULL;
+
+    if (!enter_new())
+        return;
+    f.pod = keep_current();
+    ip("link add under type veth peer name peer\nlink set under up\nlink set peer up\n"
+       "link add eth0 link under type macvlan mode bridge\nlink set eth0 up\n");
+    f.wire = open_wire("peer");
+    g_auto(SvFd) watcher = open_wire("eth0");
+    g_assert_true(enter_new());
+    f.host = keep_current();
+    f.tap = open_tap();
+    if (f.tap < 0) {
+        g_test_skip("no taps here");
+        tear_down(&f);
+        return;
+    }
+    f.multicast = sv_multicast_open(f.pod, &error);
+    g_assert_no_error(error);
+    send_frame_to(f.wire, group, 1);
+    take(&f, &link, &made);
+    send_frame_to(f.wire, group, 2);
+    g_assert_true(receive_frame(f.tap, 2, 5000));
+    give_back(&f, &link, made);
+    send_frame_to(f.wire, group, 3);
+    send_frame(f.wire, 4);
+    /* It has missed all but the last: nobody in this namespace has joined, and the others went to the machine. */
+    g_assert_true(receive_frame(watcher, 4, 5000));
+
+    /* a process that is killed leaves nothing */
+    sv_multicast_add(f.multicast, link.index);
+    send_frame_to(f.wire, group, 5);
+    g_assert_true(receive_frame(watcher, 5, 5000));
+    sv_fd_clear(&f.multicast);
+    send_frame_to(f.wire, group, 6);
+    send_frame(f.wire, 7);
+    g_assert_true(receive_frame(watcher, 7, 5000));
+    tear_down(&f);
+}
+
+static gpointer claim(gpointer pod)
+{
+    g_autoptr(GError) error = NULL;
+    int fd = sv_network_claim(*(int *)pod, &error);
+    if (fd < 0)
+        g_assert_cmpint(error->code, ==, SV_ERR_BUSY);
+    return GINT_TO_POINTER(fd);
+}
+
+/* Of many at once one gets it. */
+static void test_claim(void)
+{
+    enum { MANY = 16, ROUNDS = 20 };
+    GThread *threads[MANY];
+
+    if (!enter_new())
+        return;
+    g_auto(SvFd) pod = keep_current();
+    g_assert_true(enter_new());
+    for (guint round = 0; round < ROUNDS; round++) {
+        g_auto(SvFd) winner = -1;
+        for (guint i = 0; i < MANY; i++)
+            threads[i] = g_thread_new("claim", claim, &pod);
+        for (guint i = 0; i < MANY; i++) {
+            int fd = GPOINTER_TO_INT(g_thread_join(threads[i]));
+            g_assert_true(fd < 0 || winner < 0);
+            winner = fd >= 0 ? fd : winner;
+        }
+        g_assert_cmpint(winner, >=, 0);
+    }
+    /* of another namespace */
+    g_auto(SvFd) other = keep_current();
+    g_auto(SvFd) first = GPOINTER_TO_INT(claim(&pod));
+    g_auto(SvFd) second = GPOINTER_TO_INT(claim(&other));
+    g_assert_cmpint(first, >=, 0);
+    g_assert_cmpint(second, >=, 0);
+}
+
 /* Ours was killed, and somebody else has the link now. */
 static void test_taken_again(void)
 {
-    Fixture f = {-1, -1, -1, -1};
+    Fixture f = {-1, -1, -1, -1, -1};
     SvTakeLink link, other;
     gboolean made = FALSE;
 
@@ -285,7 +381,7 @@ static void assert_ingress(const Fixture *f, gboolean wanted)
 /* Of a machine that nobody knows any more; not while it runs, nor while somebody has the namespace. */
 static void test_sweep(void)
 {
-    Fixture f = {-1, -1, -1, -1};
+    Fixture f = {-1, -1, -1, -1, -1};
     g_autoptr(GError) error = NULL;
     SvTakeLink link;
     gboolean made = FALSE;
@@ -314,7 +410,7 @@ static void test_sweep(void)
 /* Another's qdisc stays, with its filters. */
 static void test_foreign_qdisc(void)
 {
-    Fixture f = {-1, -1, -1, -1};
+    Fixture f = {-1, -1, -1, -1, -1};
     SvTakeLink link;
     gboolean made = TRUE;
     int status = -1;
@@ -344,7 +440,7 @@ static void test_foreign_qdisc(void)
 
 static void test_gone(void)
 {
-    Fixture f = {-1, -1, -1, -1};
+    Fixture f = {-1, -1, -1, -1, -1};
     SvTakeLink link = {.tap = TAP, .alias = SV_TAP_ALIAS "x:eth0", .index = 99, .mtu = 1500};
     gboolean made = FALSE;
     g_autoptr(GError) error = NULL;
@@ -404,6 +500,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/network-take/take", test_take);
     g_test_add_func("/network-take/frames", test_frames);
+    g_test_add_func("/network-take/groups", test_groups);
+    g_test_add_func("/network-take/claim", test_claim);
     g_test_add_func("/network-take/taken-again", test_taken_again);
     g_test_add_func("/network-take/sweep", test_sweep);
     g_test_add_func("/network-take/foreign-qdisc", test_foreign_qdisc);
