@@ -37,6 +37,7 @@ static gpointer copy_container(gconstpointer item, gpointer unused)
     const SvMetadataContainer *container = item;
     SvMetadataContainer *copy = g_new0(SvMetadataContainer, 1);
     copy->id = g_strdup(container->id);
+    copy->name = g_strdup(container->name);
     copy->bundle = g_strdup(container->bundle);
     copy->state = g_strdup(container->state);
     copy->cause = g_strdup(container->cause);
@@ -51,6 +52,7 @@ void sv_metadata_container_free(SvMetadataContainer *container)
     if (container == NULL)
         return;
     g_free(container->id);
+    g_free(container->name);
     g_free(container->bundle);
     g_free(container->state);
     g_free(container->cause);

@@ -21,6 +21,7 @@ typedef struct {
 void sv_metadata_disk_free(SvMetadataDisk *disk);
 typedef struct {
     char *id;
+    char *name; /* in its pod; nullable */
     char *bundle;
     char *state; /* "creating" ... "stopped" */
     char *cause; /* nullable */

@@ -9,6 +9,7 @@ static void add_container(xmlNodePtr sandbox, const SvMetadataContainer *contain
 {
     xmlNodePtr node = sv_xml_add(sandbox, "container");
     sv_xml_set_foreign(node, "id", container->id);
+    sv_xml_set_foreign(node, "name", container->name);
     sv_xml_set_foreign(node, "state", container->state);
     sv_xml_set_foreign(node, "bundle", container->bundle);
     sv_xml_set_foreign(node, "cause", container->cause);

@@ -95,6 +95,7 @@ static SvMetadataContainer *read_container(xmlNodePtr node, guint *items)
 {
     SvMetadataContainer *container = sv_metadata_container_new();
     container->id = get_attribute(node, "id");
+    container->name = get_attribute(node, "name");
     container->state = get_attribute(node, "state");
     container->bundle = get_attribute(node, "bundle");
     container->cause = get_attribute(node, "cause");

@@ -57,6 +57,7 @@ SvMetadata *sv_metadata_build(SvSandbox *sandbox)
         const SvRecord *record = ((SvContainer *)value)->record;
         SvMetadataContainer *item = sv_metadata_container_new();
         item->id = g_strdup(record->id);
+        item->name = g_strdup(record->name);
         item->bundle = sv_printable(record->bundle, 4096);
         item->state = g_strdup(sv_state_oci_name(record->state));
         if (record->cause != SV_CAUSE_NONE)

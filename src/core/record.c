@@ -16,6 +16,7 @@
 static const SvField fields[] = {
     {"id", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, id)},
     {"sandbox", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, sandbox)},
+    {"name", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, name)},
     {"bundle", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, bundle)},
     {"rootfs", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, rootfs)},
     {"ociVersion", SV_FIELD_STRING, G_STRUCT_OFFSET(SvRecord, oci_version)},
@@ -78,6 +79,7 @@ void sv_record_free(SvRecord *record)
         return;
     g_free(record->id);
     g_free(record->sandbox);
+    g_free(record->name);
     g_free(record->bundle);
     g_free(record->rootfs);
     g_free(record->oci_version);

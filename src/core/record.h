@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
     char *id, *sandbox, *bundle, *rootfs, *oci_version;
+    char *name; /* what the engine's pod calls it, printable; nullable */
     char *boot_id;
     guint32 handle; /* of the init process */
     guint index; /* share folder c/INDEX */

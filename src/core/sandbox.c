@@ -379,6 +379,7 @@ gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterReq
     SvRecord *record = sv_record_new(request->container_id);
     record->sandbox = g_strdup(sandbox->paths->sandbox);
     record->bundle = g_strdup(request->bundle);
+    record->name = pod->container_name ? sv_printable(pod->container_name, 128) : NULL;
     record->rootfs = g_strdup(spec->root_path);
     record->handle = sandbox->record->next_handle++;
     record->index = sandbox->record->next_index++;

@@ -5,8 +5,8 @@
 #include "core/client.h"
 #include "core/stats-files.h"
 
-#define ONE_MS 1000 /* for one container */
-#define ALL_MS 5000 /* whoever reads metrics waits for ten seconds, mostly */
+#define ONE_MS 2000 /* for one container */
+#define ALL_MS 6000 /* whoever reads metrics waits for ten seconds, mostly */
 
 /* The connection to the monitor of a sandbox, kept for its next container. */
 typedef struct {
@@ -47,23 +47,26 @@ static void turn_to(Asked *asked, const SvConfig *config, const char *root, cons
     asked->fd = paths ? sv_client_connect(paths, NULL) : -1;
 }
 
-static gboolean ask(Asked *asked, const SvRecord *record, SvContainerUse *stats)
+static gboolean ask(Asked *asked, const SvRecord *record, int timeout_ms, SvContainerUse *use)
 {
     Sandvirt__V1__ContainerRequest request = SANDVIRT__V1__CONTAINER_REQUEST__INIT;
     g_autoptr(GError) error = NULL;
     request.container_id = record->id;
     Sandvirt__V1__StatsResponse *answer =
         (Sandvirt__V1__StatsResponse *)sv_client_call(asked->fd, &asked->stream, "Stats",
-            &request.base, &sandvirt__v1__stats_response__descriptor, ONE_MS, &error);
+            &request.base, &sandvirt__v1__stats_response__descriptor, timeout_ms, &error);
     if (!answer) {
         g_debug("statistics of \"%s\": %s", record->id, error->message);
-        sv_fd_clear(&asked->fd); /* an answer that is late would be taken for the next one's */
+        sv_fd_clear(&asked->fd);
+        /* Who is silent is not asked for the next one; a refusal (it has just ended) is only this one's. */
+        if (!sv_error_is(error, SV_ERR_TIMEOUT))
+            g_clear_pointer(&asked->sandbox, g_free);
         return FALSE;
     }
-    stats->record = record;
-    stats->cpu_us = (guint64)sv_stats_keyed(sv_stats_file(answer, "cpu.stat"), "usage_usec");
-    stats->memory = (guint64)sv_stats_number(answer, "memory.current", 0);
-    stats->processes = (guint64)sv_stats_number(answer, "pids.current", 0);
+    use->record = record;
+    use->cpu_us = (guint64)sv_stats_keyed(sv_stats_file(answer, "cpu.stat"), "usage_usec");
+    use->memory = (guint64)sv_stats_number(answer, "memory.current", 0);
+    use->processes = (guint64)sv_stats_number(answer, "pids.current", 0);
     sv_message_free(answer);
     return TRUE;
 }
@@ -86,14 +89,17 @@ GArray *sv_root_containers(
         if (sv_record_effective_state(records->pdata[i]) == SV_STATE_RUNNING)
             g_ptr_array_add(sorted, records->pdata[i]);
     g_ptr_array_sort(sorted, by_sandbox);
-    for (guint i = 0; i < sorted->len && g_get_monotonic_time() < end_us; i++) {
+    for (guint i = 0; i < sorted->len; i++) {
         const SvRecord *record = sorted->pdata[i];
-        SvContainerUse stats;
+        gint64 left_ms = (end_us - g_get_monotonic_time()) / 1000;
+        SvContainerUse use;
+        if (left_ms <= 0)
+            break;
         if (g_hash_table_contains(suspended, record->sandbox))
             continue;
         turn_to(&asked, config, root, record->sandbox);
-        if (asked.fd >= 0 && ask(&asked, record, &stats))
-            g_array_append_val(all, stats);
+        if (asked.fd >= 0 && ask(&asked, record, (int)MIN(left_ms, ONE_MS), &use))
+            g_array_append_val(all, use);
     }
     asked_clear(&asked);
     return all;

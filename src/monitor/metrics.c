@@ -156,10 +156,11 @@ static void print_ooms(const GPtrArray *records)
 
 /* ---- containers, one by one */
 
-/* Labels of a container: itself, its sandbox, its pod. (transfer full) */
+/* Labels of a container: itself, its name in the pod, its sandbox, its pod. (transfer full) */
 static char *container_labels(const SvRecord *record, const GPtrArray *sandboxes)
 {
     g_autofree char *id = escape(record->id);
+    g_autofree char *name = escape(record->name);
     const char *title = NULL;
     for (guint i = 0; i < sandboxes->len; i++) {
         const SvSandboxRecord *sandbox = sandboxes->pdata[i];
@@ -167,7 +168,7 @@ static char *container_labels(const SvRecord *record, const GPtrArray *sandboxes
             title = sandbox->title;
     }
     g_autofree char *others = labels_of(record->sandbox, title);
-    return g_strdup_printf("container=\"%s\",%s", id, others);
+    return g_strdup_printf("container=\"%s\",name=\"%s\",%s", id, name, others);
 }
 
 static void print_containers(const GArray *all, const GPtrArray *sandboxes)

@@ -97,6 +97,7 @@ static JsonObject *as_object(const Top *top, const SvMachineStats *s, gint64 now
         const SvMetadataContainer *container = s->metadata->containers->pdata[i];
         JsonObject *item = json_object_new();
         json_object_set_string_member(item, "id", container->id ? container->id : "");
+        json_object_set_string_member(item, "name", container->name ? container->name : "");
         json_object_set_string_member(item, "state", container->state ? container->state : "");
         json_array_add_object_element(containers, item);
     }

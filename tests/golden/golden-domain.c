@@ -94,6 +94,7 @@ static SvMachine *hostile_machine(void)
     machine->metadata->root = g_strdup("/run/\"'<&>\n\x01");
     SvMetadataContainer *container = sv_metadata_container_new();
     container->id = g_strdup("c1");
+    container->name = g_strdup("\"n\"<\n");
     container->bundle = g_strdup("/b\t/'\"");
     container->state = g_strdup("running");
     container->cause = g_strdup("</sandvirt:sandbox>");

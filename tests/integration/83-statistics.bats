@@ -85,7 +85,7 @@ metric() { rt metrics | sed -n "s/^sandvirt_$1{container=\"$2\",.*} //p"; }
     assert_eq "$(exits exited)" $((exited + 1))
     assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\"} 0"
     assert_has "$output" "sandvirt_start_phase_seconds{container=\"$POD\""
-    assert_has "$output" "sandvirt_start_seconds{container=\"$POD\",sandbox=\"$POD\",pod=\"space/$POD\",machine=\"new\"}"
+    assert_has "$output" "sandvirt_start_seconds{container=\"$POD\",name=\"\",sandbox=\"$POD\",pod=\"space/$POD\",machine=\"new\"}"
     [ "$(metric container_memory_bytes "$POD")" -gt $((100 << 10)) ]
     assert_eq "$(metric container_processes "$POD")" 1
     # no name twice, and what a container used agrees with `events`
@@ -112,6 +112,16 @@ metric() { rt metrics | sed -n "s/^sandvirt_$1{container=\"$2\",.*} //p"; }
     assert_eq "$(exits signalled)" $((killed + 1))
     run -0 rt metrics
     assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\"} 1"
+    # a container's name in its pod
+    mkm "$T/named" sleep 1000
+    jqe "$T/named" '.annotations["io.kubernetes.cri-o.Name"] = "k8s_side_pod_space_uid_0"'
+    new_id named
+    quiet rt run --detach --bundle "$T/named" "$ID"
+    assert_has "$(rt metrics)" "sandvirt_container_processes{container=\"$ID\",name=\"side\",sandbox=\"$POD\""
+    assert_has "$($VIRSH metadata "$(domain_of "$POD")" https://sandvirt.org/xmlns/domain/1.0)" 'name="side"'
+    assert_eq "$(rt top --once --json | jq -r --arg id "$ID" '.[0].containers[] | select(.id == $id).name')" side
+    rt delete --force "$ID"
     # every line is a comment or NAME{LABELS} NUMBER
+    run -0 rt metrics
     run -1 grep -vE '^(# (HELP|TYPE) [a-z_]+ .*|sandvirt_[a-z_]+(\{[^}]*\})? [0-9.]+)$' <<<"$output"
 }
