@@ -80,21 +80,30 @@ static guint64 read_oom_kills(SvContainer *container)
 
 void sv_container_check_oom(SvContainer *container)
 {
-    if (container->oom && !container->oom_acked)
-        sv_event_oom(container->agent, container->id);
+    /* One at a time: a host that does not answer is not told without end. */
+    if (container->oom_kills > container->oom_told && !container->oom_telling)
+        container->oom_telling = sv_event_oom(container);
+}
+
+void sv_container_oom_told(SvContainer *container, guint64 kills)
+{
+    container->oom_told = MAX(kills, container->oom_told);
+    container->oom_telling = FALSE;
+    sv_container_check_oom(container);
+}
+
+void sv_container_oom_reset(SvContainer *container)
+{
+    container->oom_telling = FALSE;
+    sv_container_check_oom(container);
 }
 
 static void on_memory_events(gpointer user_data)
 {
     SvContainer *container = user_data;
-    guint64 kills = read_oom_kills(container);
-    gboolean first = kills > container->oom_kills && !container->oom;
 
-    container->oom_kills = MAX(kills, container->oom_kills);
-    if (first) {
-        container->oom = TRUE;
-        sv_container_check_oom(container);
-    }
+    container->oom_kills = MAX(read_oom_kills(container), container->oom_kills);
+    sv_container_check_oom(container);
 }
 
 void sv_container_watch(SvContainer *container, pid_t pid)
@@ -114,7 +123,7 @@ void sv_container_watch(SvContainer *container, pid_t pid)
         sv_cgroup_watch(container->cgroup, "memory.events", on_memory_events, container, &error);
     if (!container->oom_watch)
         g_warning("ignoring: %s", error->message);
-    container->oom_kills = read_oom_kills(container);
+    on_memory_events(container); /* what came before the watch */
 }
 
 void sv_container_process_ended(SvProcess *process)

@@ -31,8 +31,8 @@ typedef struct {
     SvStart *starting; /* Start is not answered yet */
     SvCgroupWatch *oom_watch;
     guint64 oom_kills;
-    gboolean oom; /* to be told */
-    gboolean oom_acked;
+    guint64 oom_told; /* of them the host knows */
+    gboolean oom_telling; /* is not answered yet */
     guint64
         orders[SV_AGENT_ORDERS]; /* carried out; the next one goes to n_orders % SV_AGENT_ORDERS */
     guint n_orders;
@@ -52,8 +52,12 @@ void sv_container_watch(SvContainer *container, pid_t pid);
 void sv_container_start_finish(SvContainer *container);
 /* An ended process: sets its oom flag; a start of it is over. */
 void sv_container_process_ended(SvProcess *process);
-/* Tells the host of an OOM kill it has not heard of. */
+/* Tells the host of OOM kills it has not heard of. */
 void sv_container_check_oom(SvContainer *container);
+/* It has heard of so many. */
+void sv_container_oom_told(SvContainer *container, guint64 kills);
+/* A new host: what was under way to the former one is forgotten. */
+void sv_container_oom_reset(SvContainer *container);
 
 /* Handlers */
 void sv_container_create(SvCall *call);

@@ -8,6 +8,8 @@
 typedef struct {
     guint32 handle; /* of an Exit, else 0 */
     char *container_id; /* of an Oom, else NULL */
+    guint32 container; /* of an Oom: handle of its init, because ids come again */
+    guint64 kills; /* of an Oom */
 } Pending;
 
 static void pending_free(gpointer data)
@@ -18,22 +20,23 @@ static void pending_free(gpointer data)
     g_free(pending);
 }
 
-static void send_event(SvAgent *agent, const char *method, const ProtobufCMessage *message,
-    guint32 handle, const char *container_id)
+/* What is told now, and waits for its answer; NULL: nobody listens. (transfer none) */
+static Pending *send_event(
+    SvAgent *agent, const char *method, const ProtobufCMessage *message, guint32 handle)
 {
     Pending *pending;
 
     if (!agent->channel || !agent->greeted)
-        return;
+        return NULL;
     if (!agent->unanswered)
         agent->unanswered = g_hash_table_new_full(NULL, NULL, NULL, pending_free);
     agent->next_stream += 2;
     pending = g_new0(Pending, 1);
     pending->handle = handle;
-    pending->container_id = g_strdup(container_id);
     g_hash_table_insert(agent->unanswered, GUINT_TO_POINTER(agent->next_stream), pending);
     sv_channel_send(agent->channel,
         sv_message_request(agent->next_stream, SV_SERVICE_HOST, method, message, 0));
+    return pending;
 }
 
 void sv_event_exit(SvProcess *process)
@@ -47,15 +50,23 @@ void sv_event_exit(SvProcess *process)
     event.oom = process->oom;
     if (process->ordered_us)
         event.guest_ns = (g_get_monotonic_time() - process->ordered_us) * 1000;
-    send_event(process->agent, "Exit", &event.base, process->handle, NULL);
+    send_event(process->agent, "Exit", &event.base, process->handle);
 }
 
-void sv_event_oom(SvAgent *agent, const char *container_id)
+gboolean sv_event_oom(const SvContainer *container)
 {
     Sandvirt__V1__OomEvent event = SANDVIRT__V1__OOM_EVENT__INIT;
+    Pending *pending;
 
-    event.container_id = (char *)container_id;
-    send_event(agent, "Oom", &event.base, 0, container_id);
+    event.container_id = container->id;
+    event.kills = container->oom_kills;
+    pending = send_event(container->agent, "Oom", &event.base, 0);
+    if (!pending)
+        return FALSE;
+    pending->container_id = g_strdup(container->id);
+    pending->container = container->handle;
+    pending->kills = container->oom_kills;
+    return TRUE;
 }
 
 void sv_event_shutting_down(SvAgent *agent, const char *reason)
@@ -63,7 +74,7 @@ void sv_event_shutting_down(SvAgent *agent, const char *reason)
     Sandvirt__V1__ShuttingDownEvent event = SANDVIRT__V1__SHUTTING_DOWN_EVENT__INIT;
 
     event.reason = (char *)reason;
-    send_event(agent, "ShuttingDown", &event.base, 0, NULL);
+    send_event(agent, "ShuttingDown", &event.base, 0);
 }
 
 void sv_event_answered(SvAgent *agent, const SvFrame *frame)
@@ -84,8 +95,8 @@ void sv_event_answered(SvAgent *agent, const SvFrame *frame)
     } else if (pending->container_id) {
         SvContainer *container = sv_container_lookup(agent, pending->container_id);
 
-        if (container)
-            container->oom_acked = TRUE;
+        if (container && container->handle == pending->container)
+            sv_container_oom_told(container, pending->kills);
     }
     g_hash_table_remove(agent->unanswered, key);
     if (gone)

@@ -3,12 +3,13 @@
  * after the next Hello. */
 #pragma once
 
-#include "agent/process.h"
+#include "agent/container.h"
 
 G_BEGIN_DECLS
 
 void sv_event_exit(SvProcess *process);
-void sv_event_oom(SvAgent *agent, const char *container_id);
+/* How many processes of it the kernel's OOM killer took. FALSE: nobody listens now. */
+gboolean sv_event_oom(const SvContainer *container);
 void sv_event_shutting_down(SvAgent *agent, const char *reason);
 /* A RESPONSE frame. */
 void sv_event_answered(SvAgent *agent, const SvFrame *frame);

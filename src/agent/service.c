@@ -110,7 +110,7 @@ static void hello(SvCall *call)
         sv_process_greet(value);
     g_hash_table_iter_init(&iter, agent->containers);
     while (g_hash_table_iter_next(&iter, NULL, &value))
-        sv_container_check_oom(value);
+        sv_container_oom_reset(value);
 }
 
 static SvProcess *find_process(SvCall *call, guint32 handle)

@@ -60,9 +60,9 @@ static void on_request(SvConn *conn, const SvRequest *request, gpointer user_dat
             agent, stream, (Sandvirt__V1__ExitEvent *)message, agent->user_data);
     } else {
         sv_conn_reply(conn, stream, NULL);
+        const Sandvirt__V1__OomEvent *oom = (const Sandvirt__V1__OomEvent *)message;
         if (type == &sandvirt__v1__oom_event__descriptor)
-            agent->handlers->oom(
-                agent, ((Sandvirt__V1__OomEvent *)message)->container_id, agent->user_data);
+            agent->handlers->oom(agent, oom->container_id, oom->kills, agent->user_data);
         else
             agent->handlers->shutting_down(
                 agent, ((Sandvirt__V1__ShuttingDownEvent *)message)->reason, agent->user_data);

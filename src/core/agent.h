@@ -18,7 +18,7 @@ typedef struct {
     /* Call sv_agent_acknowledge with @stream once the exit is recorded. */
     void (*exited)(
         SvAgent *agent, guint32 stream, const Sandvirt__V1__ExitEvent *event, gpointer user_data);
-    void (*oom)(SvAgent *agent, const char *container_id, gpointer user_data);
+    void (*oom)(SvAgent *agent, const char *container_id, guint64 kills, gpointer user_data);
     void (*shutting_down)(SvAgent *agent, const char *reason, gpointer user_data);
     void (*frame)(SvAgent *agent, const SvFrame *frame, gpointer user_data);
     /* The channel is gone or the guest broke the protocol. Once. */

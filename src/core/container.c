@@ -140,18 +140,26 @@ const char *sv_container_guest_ns(SvContainer *container, const char *type)
     return NULL;
 }
 
-void sv_container_note_oom(SvContainer *container)
+/* Once: a hostile guest tells it without end. */
+static void record_oom(SvContainer *container)
 {
     g_autoptr(GError) error = NULL;
-    if (container->record->oom)
-        return; /* once: a hostile guest tells it without end */
     container->record->oom = TRUE;
     g_autofree char *path = g_build_filename(container->record->bundle, "oom", NULL);
     /* CRI-O looks for this file; the bundle may be read-only or gone */
     if (!sv_container_save(container, &error) ||
         !sv_file_write_atomic(path, "", 0, 0644, FALSE, &error))
         g_info("container %s: ignoring: %s", container->record->id, error->message);
+}
+
+void sv_container_note_oom(SvContainer *container, guint64 kills)
+{
     SvSandbox *sandbox = container->sandbox;
+    if (kills <= container->oom_kills)
+        return;
+    container->oom_kills = kills;
+    if (!container->record->oom)
+        record_oom(container);
     if (sandbox->handlers->oom)
         sandbox->handlers->oom(sandbox, container->record, sandbox->user_data);
 }

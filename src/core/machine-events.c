@@ -381,12 +381,13 @@ static void on_agent_exited(
     }
 }
 
-static void on_agent_oom(SvAgent *agent, const char *container_id, gpointer user_data)
+static void on_agent_oom(
+    SvAgent *agent, const char *container_id, guint64 kills, gpointer user_data)
 {
     SvSandbox *sandbox = user_data;
     SvContainer *container = sv_sandbox_find(sandbox, container_id, NULL);
     if (container)
-        sv_container_note_oom(container);
+        sv_container_note_oom(container, kills);
 }
 
 static void on_agent_shutting_down(SvAgent *agent, const char *reason, gpointer user_data)

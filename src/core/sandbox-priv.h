@@ -79,6 +79,7 @@ struct SvContainer {
     gboolean in_guest; /* the agent has (or may have) it */
     gboolean deleting; /* a delete waits for the stop */
     gboolean changing_devices; /* an update adds or removes some */
+    guint64 oom_kills; /* told of */
     gint64 release_deadline;
     guint release_timer, stop_timer;
     char *guest_ns[3]; /* "/proc/PID/ns/TYPE" of its init in the guest; nullable */
@@ -213,8 +214,8 @@ const char *sv_container_guest_ns(SvContainer *container, const char *type);
 /* frozen and suspended flags -> FREEZE/THAW */
 void sv_container_update_paused(SvContainer *container);
 
-/* The kernel's OOM killer took a process of it. */
-void sv_container_note_oom(SvContainer *container);
+/* The kernel's OOM killer took a process of it, @kills so far. */
+void sv_container_note_oom(SvContainer *container, guint64 kills);
 
 /* ---- recovery.c */
 void sv_recovery_agent_ready(SvSandbox *sandbox, const Sandvirt__V1__HelloResponse *hello);

@@ -35,7 +35,7 @@ typedef struct {
     void (*idle)(SvSandbox *sandbox, gpointer user_data);
     /* A container changed its state (events --state). */
     void (*changed)(SvSandbox *sandbox, const SvRecord *record, SvState old, gpointer user_data);
-    /* The kernel's OOM killer took a process of a container, the first time. (nullable) */
+    /* The kernel's OOM killer took further processes of a container. (nullable) */
     void (*oom)(SvSandbox *sandbox, const SvRecord *record, gpointer user_data);
 } SvSandboxHandlers;
 

@@ -209,6 +209,28 @@ values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
     rt exec "$POD" true
 }
 
+@test "OOM: an event for each kill, status and file once" {
+    # Two children are taken, then the first process itself lives on and ends well.
+    mkm "$T/b" sh -c 'read go; for i in 1 2 3; do dd if=/dev/zero of=/dev/null bs=200M count=1; done; read go; exit 4'
+    jqe "$T/b" '.linux.resources.memory = {limit: 33554432, swap: 33554432}'
+    new_id ooms
+    mkfifo "$T/go"
+    exec {go}<>"$T/go"
+    quiet rt create --bundle "$T/b" "$ID" <"$T/go"
+    "${RT[@]}" events --interval 300ms "$ID" >"$T/events" 2>"$T/events.log" 3>&- 4>&- {go}>&- &
+    local events=$!
+    rt start "$ID"
+    wait_for 20 test -s "$T/events"
+    echo >&$go
+    wait_for 30 eval '[ "$(grep -c "\"type\":\"oom\"" "$T/events")" = 3 ]' || fail "events: $(cat "$T/events" "$T/events.log")"
+    [ -e "$T/b/oom" ] || fail 'no file'
+    echo >&$go
+    wait_state "$ID" stopped
+    wait "$events" || fail "events: $(cat "$T/events.log")"
+    assert_eq "$(jq -c 'select(.type == "oom")' "$T/events" | sort | uniq -c | tr -s ' ')" " 3 {\"type\":\"oom\",\"id\":\"$ID\"}"
+    assert_eq "$(jq .exitStatus "$ROOT/$ID/state.json")" 4
+}
+
 @test "events --stats has runc's members" {
     run rt events --stats "$POD"
     assert_status 0

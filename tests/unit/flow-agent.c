@@ -199,10 +199,11 @@ void flow_agent_exit(FlowAgent *agent, guint32 handle, int code)
     end_process(agent, process, code);
 }
 
-void flow_agent_oom(FlowAgent *agent, const char *id)
+void flow_agent_oom(FlowAgent *agent, const char *id, guint64 kills)
 {
     Sandvirt__V1__OomEvent message = SANDVIRT__V1__OOM_EVENT__INIT;
     message.container_id = (char *)id;
+    message.kills = kills;
     sv_conn_call(agent->conn, SV_SERVICE_HOST, "Oom", &message.base, NULL, 0, -1, NULL, NULL);
 }
 

@@ -69,7 +69,7 @@ FlowGuestProcess *flow_agent_find(FlowAgent *agent, guint32 handle); /* nullable
 FlowGuestProcess *flow_agent_add(FlowAgent *agent, guint32 handle, const char *id);
 /* The process ends: the event is sent (again after each Hello until it is acknowledged). */
 void flow_agent_exit(FlowAgent *agent, guint32 handle, int code);
-void flow_agent_oom(FlowAgent *agent, const char *id);
+void flow_agent_oom(FlowAgent *agent, const char *id, guint64 kills);
 void flow_agent_shutting_down(FlowAgent *agent);
 void flow_agent_output(
     FlowAgent *agent, guint32 handle, guint8 flags, guint64 offset, const char *text);

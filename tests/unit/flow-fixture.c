@@ -195,9 +195,15 @@ static void on_changed(SvSandbox *sandbox, const SvRecord *record, SvState old, 
     g_string_append_printf(flow->changes, "%s:%s ", record->id, sv_state_name(record->state));
 }
 
+static void on_oom(SvSandbox *sandbox, const SvRecord *record, gpointer user_data)
+{
+    ((FlowFixture *)user_data)->ooms++;
+}
+
 static const SvSandboxHandlers handlers = {
     .idle = on_idle,
     .changed = on_changed,
+    .oom = on_oom,
 };
 
 /* ---- the monitor's socket: only shims come here */

@@ -73,6 +73,7 @@ struct FlowFixture {
     struct SvServer *server; /* of a monitor of its own (flow-monitor.c) */
     GString *changes; /* "a:ready a:running ..." */
     guint idles;
+    guint ooms; /* that were told to who watches */
     /* the driver */
     const char *hold_hv, *fail_hv; /* operations, from the opening on; nullable */
     guint fail_nth;

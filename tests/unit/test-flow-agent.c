@@ -42,7 +42,8 @@ static void on_exited(
     note(pair, "exited", event->container_id);
 }
 
-static void on_oom(SvAgent *agent, const char *container_id, gpointer user_data)
+static void on_oom(
+    SvAgent *agent, const char *container_id, guint64 kills, gpointer user_data)
 {
     note(user_data, "oom", container_id);
 }
@@ -225,7 +226,7 @@ static void test_events(void)
 {
     Pair *pair = pair_ready();
     flow_agent_add(pair->guest, 5, "a");
-    flow_agent_oom(pair->guest, "a");
+    flow_agent_oom(pair->guest, "a", 1);
     flow_agent_exit(pair->guest, 5, 3);
     flow_agent_shutting_down(pair->guest);
     flow_agent_output(pair->guest, 5, SV_STREAM_STDOUT, 0, "x");
@@ -253,7 +254,7 @@ static void test_free_inside(gconstpointer data)
         FLOW_WAIT(flow_agent_count(pair->guest, "Ps") == 1);
         flow_agent_add(pair->guest, 5, "a");
         flow_agent_exit(pair->guest, 5, 3);
-        flow_agent_oom(pair->guest, "a");
+        flow_agent_oom(pair->guest, "a", 1);
         flow_agent_shutting_down(pair->guest);
         flow_agent_output(pair->guest, 5, SV_STREAM_STDOUT, 0, "x");
         if (g_str_equal(where, "lost"))

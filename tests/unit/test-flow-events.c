@@ -559,14 +559,15 @@ static void test_oom_flood(void)
     FlowFixture *flow = flow_new(NULL);
     FlowContainer *container = make(flow, "a", IN_RUNNING);
     g_autofree char *path = sv_paths_container_file(flow->paths->root, "a");
-    flow_agent_oom(flow->agent, "a");
+    flow_agent_oom(flow->agent, "a", 1);
     FLOW_WAIT(sv_sandbox_find(flow->sandbox, "a", NULL)->record->oom);
     flow_settle();
     GStatBuf before, after;
     g_assert_cmpint(g_stat(path, &before), ==, 0);
     for (guint i = 0; i < 1000; i++)
-        flow_agent_oom(flow->agent, "a");
+        flow_agent_oom(flow->agent, "a", i + 1);
     flow_settle();
+    g_assert_cmpuint(flow->ooms, ==, 1000); /* each new one; the first was told again */
     g_assert_cmpint(g_stat(path, &after), ==, 0);
     g_assert_cmpuint(before.st_ino, ==, after.st_ino);
     flow_agent_exit(flow->agent, container->handle, 137);

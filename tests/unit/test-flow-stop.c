@@ -260,8 +260,8 @@ static void test_oom(void)
     FlowFixture *flow = flow_new(NULL);
     FlowContainer *container = make(flow, "a", IN_RUNNING);
     g_autofree char *mark = g_strdup_printf("%s/bundle-a/oom", flow->top);
-    flow_agent_oom(flow->agent, "a");
-    flow_agent_oom(flow->agent, "nobody");
+    flow_agent_oom(flow->agent, "a", 1);
+    flow_agent_oom(flow->agent, "nobody", 1);
     FLOW_WAIT(g_file_test(mark, G_FILE_TEST_EXISTS));
     g_assert_cmpint(flow_state(flow, "a"), ==, SV_STATE_RUNNING);
     flow_guest(container)->oom = TRUE;
