@@ -100,6 +100,8 @@ static void on_created(const GError *error, pid_t pid, gint64 spent_us, gpointer
 
 static void run_crun(Create *create)
 {
+    const Sandvirt__V1__CreateRequest *request =
+        (Sandvirt__V1__CreateRequest *)create->call->message;
     SvContainer *container = create->container;
     const char *console = sv_stdio_console(create->stdio);
     const char *args[] = {
@@ -109,6 +111,7 @@ static void run_crun(Create *create)
         .id = container->id,
         .dir = container->dir,
         .tag = "create",
+        .program = request->program,
         .want_pid = TRUE};
     GError *error = NULL;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/crun-error.h"
 #include "agent/agent-error.h"
+#include <errno.h>
 #include <string.h>
 
 #define NOT_FOUND_BEFORE "executable file `"
 #define NOT_FOUND_AFTER "` not found in $PATH"
+#define NOT_OPENED "open executable: "
 #define TEXT_MAX 2048
 
 /* The name between the quotes, (transfer full), or NULL. */
@@ -40,8 +42,6 @@ static SvErr code_of(const char *line)
         const char *text;
         SvErr code;
     } known[] = {
-        {"open executable: Permission denied", SV_ERR_EXEC_DENIED},
-        {"open executable: Operation not permitted", SV_ERR_EXEC_DENIED}, /* no regular file */
         {"is not running", SV_ERR_NOT_RUNNING},
         {"process not found", SV_ERR_NOT_RUNNING},
         {"is paused", SV_ERR_STATE},
@@ -56,26 +56,49 @@ static SvErr code_of(const char *line)
     return SV_ERR_FAILED;
 }
 
-GError *sv_crun_error(const char *verb, const char *text, int status)
+/* Why the program cannot be run, in the phrases of runc, which engines look for; NULL: that is not it. */
+static GError *program_error(const char *program, const char *text)
 {
-    g_autofree char *name = missing_executable(text ? text : "");
-    g_autofree char *line = one_line(text ? text : "");
-    g_autofree char *printable = NULL;
-    SvErr code;
+    g_autofree char *missing = missing_executable(text);
+    const char *reason = strstr(text, NOT_OPENED);
+    const char *name = program && *program ? program : missing;
+    g_autofree char *shown = name ? sv_printable(name, TEXT_MAX) : NULL;
+    g_autofree char *lower = NULL;
 
-    if (name) {
-        g_autofree char *shown = sv_printable(name, TEXT_MAX);
-
-        /* The phrases of runc, which engines look for. */
-        if (strchr(name, '/'))
-            return g_error_new(SV_AGENT_ERROR, SV_ERR_EXEC_NOT_FOUND,
-                "exec: \"%s\": stat %s: no such file or directory", shown, shown);
+    if (!missing && !reason)
+        return NULL;
+    /* Found where it is looked for, but of no use: as good as not found. */
+    if (name && !strchr(name, '/'))
         return g_error_new(SV_AGENT_ERROR, SV_ERR_EXEC_NOT_FOUND,
             "exec: \"%s\": executable file not found in $PATH", shown);
-    }
+    if (missing)
+        return g_error_new(SV_AGENT_ERROR, SV_ERR_EXEC_NOT_FOUND,
+            "exec: \"%s\": stat %s: no such file or directory", shown, shown);
+    reason += strlen(NOT_OPENED);
+    /* EPERM: it is no regular file. */
+    if (g_str_has_prefix(reason, g_strerror(EACCES)) || g_str_has_prefix(reason, g_strerror(EPERM)))
+        return shown
+            ? g_error_new(
+                  SV_AGENT_ERROR, SV_ERR_EXEC_DENIED, "exec: \"%s\": permission denied", shown)
+            : g_error_new(SV_AGENT_ERROR, SV_ERR_EXEC_DENIED, "open executable: permission denied");
+    if (!shown)
+        return NULL;
+    lower = one_line(reason);
+    lower[0] = g_ascii_tolower(lower[0]);
+    return g_error_new(
+        SV_AGENT_ERROR, SV_ERR_EXEC_DENIED, "exec: \"%s\": stat %s: %s", shown, shown, lower);
+}
+
+GError *sv_crun_error(const char *verb, const char *program, const char *text, int status)
+{
+    g_autofree char *line = one_line(text ? text : "");
+    g_autofree char *printable = NULL;
+    GError *error = program_error(program, text ? text : "");
+    SvErr code;
+
+    if (error)
+        return error;
     code = code_of(line);
-    if (code == SV_ERR_EXEC_DENIED)
-        return g_error_new(SV_AGENT_ERROR, code, "open executable: permission denied");
     printable = sv_printable(line, TEXT_MAX);
     if (*printable)
         return g_error_new(SV_AGENT_ERROR, code, "crun %s: %s", verb, printable);

@@ -20,6 +20,7 @@
 struct SvCrun {
     SvAgent *agent;
     char *verb;
+    char *program; /* nullable */
     char *log_path;
     char *pid_path; /* NULL: not wanted */
     int pidfd;
@@ -52,6 +53,7 @@ static void crun_free(SvCrun *crun)
         unlink(crun->pid_path);
     sv_fd_close(crun->pidfd);
     g_free(crun->verb);
+    g_free(crun->program);
     g_free(crun->log_path);
     g_free(crun->pid_path);
     g_free(crun);
@@ -80,7 +82,7 @@ static void on_end(pid_t crun_pid, int status, gint64 time_ns, gpointer user_dat
 
         if (!sv_file_read(crun->log_path, LOG_MAX, &text, NULL, NULL))
             text = NULL;
-        error = sv_crun_error(crun->verb, text, status);
+        error = sv_crun_error(crun->verb, crun->program, text, status);
     } else if (crun->pid_path) {
         pid = read_pid(crun->pid_path, &error);
         if (error)
@@ -102,6 +104,7 @@ SvCrun *sv_crun_start(
 
     crun->agent = agent;
     crun->verb = g_strdup(call->verb);
+    crun->program = g_strdup(call->program);
     crun->done = done;
     crun->user_data = user_data;
     crun->pidfd = -1;

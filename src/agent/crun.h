@@ -23,6 +23,7 @@ typedef struct {
     const char *id;
     const char *dir; /* where its log and pid file go */
     const char *tag; /* distinguishes calls in the same @dir */
+    const char *program; /* that is to run, for the text of an error; may be NULL */
     gboolean want_pid; /* passes --pid-file */
     int stdio[3]; /* -1: /dev/null; not consumed */
     const int *more_fds; /* those from 3 on, which the process gets too; not consumed */

@@ -72,6 +72,7 @@ static gboolean run_crun(
         .id = container->id,
         .dir = container->dir,
         .tag = tag,
+        .program = request->program,
         .want_pid = TRUE,
         .oom_score_adj = request->oom_score_adj};
     SvCrun *crun;

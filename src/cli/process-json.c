@@ -71,6 +71,23 @@ static void add_caps(JsonObject *process, const GPtrArray *caps)
     }
 }
 
+static gboolean add_env(JsonObject *process, const GPtrArray *env, GError **error)
+{
+    for (guint i = 0; env && i < env->len; i++) {
+        const char *equals = strchr(env->pdata[i], '=');
+
+        if (!equals || equals == env->pdata[i]) {
+            g_autofree char *shown = sv_printable(env->pdata[i], 128);
+
+            g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID,
+                "invalid environment variable: \"%s\": NAME=VALUE is wanted", shown);
+            return FALSE;
+        }
+        json_array_add_string_element(array_member(process, "env"), env->pdata[i]);
+    }
+    return TRUE;
+}
+
 static gboolean apply(JsonObject *process, const SvExecProcess *wanted, char **args, GError **error)
 {
     JsonArray *argv = json_array_new();
@@ -89,10 +106,9 @@ static gboolean apply(JsonObject *process, const SvExecProcess *wanted, char **a
         json_object_set_string_member(process, "selinuxLabel", wanted->process_label);
     if (wanted->no_new_privs)
         json_object_set_boolean_member(process, "noNewPrivileges", TRUE);
-    for (guint i = 0; wanted->env && i < wanted->env->len; i++)
-        json_array_add_string_element(array_member(process, "env"), wanted->env->pdata[i]);
     add_caps(process, wanted->caps);
-    return (!wanted->user || set_user(process, wanted->user, error)) &&
+    return add_env(process, wanted->env, error) &&
+        (!wanted->user || set_user(process, wanted->user, error)) &&
         set_groups(process, wanted->groups, error);
 }
 

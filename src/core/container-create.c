@@ -350,6 +350,7 @@ static gboolean create_in_guest(gpointer user_data)
     message.cols = init->cols;
     message.stdin = !container->no_stdin;
     message.share_dir = share_dir;
+    message.program = container->spec->args ? container->spec->args[0] : (char *)"";
     message.descriptors = init->descriptors;
     message.n_descriptors = init->n_descriptors;
 

@@ -94,6 +94,8 @@ gboolean sv_exec_prepare(SvSandbox *sandbox, const Sandvirt__V1__ExecPrepareRequ
     process->process_json = g_steal_pointer(&text);
     process->cgroup = *request->cgroup ? g_strdup(request->cgroup) : NULL;
     process->oom_score_adj = (gint32)score;
+    process->program = g_strdup(json_array_get_string_element(
+        json_object_get_array_member(json_node_get_object(json), "args"), 0)); /* checked */
     process->terminal = terminal;
     *handle = process->handle;
     return sv_sandbox_save(sandbox, error);
@@ -172,6 +174,7 @@ static gboolean exec_in_guest(gpointer user_data)
     message.process.len = strlen(process->process_json);
     message.cgroup = process->cgroup ? process->cgroup : (char *)"";
     message.oom_score_adj = process->oom_score_adj;
+    message.program = process->program;
     message.terminal = process->terminal;
     message.rows = process->rows;
     message.cols = process->cols;

@@ -49,6 +49,7 @@ void sv_process_free(SvProcess *process)
     g_free(process->descriptors);
     g_free(process->descriptor_offsets);
     g_free(process->process_json);
+    g_free(process->program);
     g_free(process->cgroup);
     g_free(process);
 }

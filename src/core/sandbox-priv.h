@@ -56,6 +56,7 @@ typedef struct {
     char *process_json; /* for the guest */
     char *cgroup; /* of an exec, below the container's; nullable */
     gint32 oom_score_adj; /* of an exec */
+    char *program; /* of an exec: its args[0] */
     gboolean no_stdin;
     SvSequence *starting;
     SvWaiter started; /* exec: answer of ExecStart */

@@ -102,7 +102,7 @@ static gboolean check_args(JsonObject *process, const char *path, char ***out, G
     if (!args || !args[0])
         return sv_spec_error(error, where, "must not be empty");
     if (!*args[0])
-        return sv_spec_error(error, where, "the command's name is empty");
+        return sv_spec_error(error, where, "exec: \"\": executable file not found in $PATH");
     if (out)
         *out = g_steal_pointer(&args);
     return TRUE;

@@ -28,6 +28,13 @@ broken() {
     assert_same_snap
 }
 
+# exec_refused PROGRAM TEXT: with 255, the status of an exec that did not come about.
+exec_refused() {
+    run rt exec "$POD" "$1"
+    assert_status 255
+    assert_has "$output" "$2"
+}
+
 works_again() {
     write_conf
     rm -rf "$T/b"
@@ -59,18 +66,30 @@ works_again() {
     assert_refused 'executable file not found in $PATH'
     jqe "$T/b" '.process.args = ["/etc/origin"]'
     run rt run --bundle "$T/b" "$ID"
-    assert_refused 'ermission denied'
+    assert_refused 'exec: "/etc/origin": permission denied'
     jqe "$T/b" '.process.args = ["/etc"]'
     run rt run --bundle "$T/b" "$ID"
-    assert_refused
+    assert_refused 'exec: "/etc": permission denied'
+    # What the path leads to is of no use: not found, as runc has it.
+    echo text >"$T/b/rootfs/bin/plain"
+    jqe "$T/b" '.process.args = ["plain"]'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused 'exec: "plain": executable file not found in $PATH'
+    jqe "$T/b" '.process.args = ["/etc/origin/x"]'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused 'exec: "/etc/origin/x": stat /etc/origin/x: not a directory'
+    jqe "$T/b" '.process.args = [""]'
+    run rt run --bundle "$T/b" "$ID"
+    assert_refused 'exec: "": executable file not found in $PATH'
     assert_eq "$(rt list -q)" "$POD"
     assert_same_snap
-    run rt exec "$POD" nosuch
-    assert_refused 'executable file not found in $PATH'
-    run rt exec "$POD" /no/such
-    assert_refused 'no such file or directory'
-    run rt exec "$POD" /etc/origin
-    assert_refused 'ermission denied'
+    exec_refused nosuch 'exec: "nosuch": executable file not found in $PATH'
+    exec_refused /no/such 'exec: "/no/such": stat /no/such: no such file or directory'
+    exec_refused /etc/origin 'exec: "/etc/origin": permission denied'
+    exec_refused /etc 'exec: "/etc": permission denied'
+    exec_refused etc 'exec: "etc": executable file not found in $PATH'
+    exec_refused /etc/origin/x 'exec: "/etc/origin/x": stat /etc/origin/x: not a directory'
+    exec_refused '' 'exec: "": executable file not found in $PATH'
     assert_same_snap
     assert_eq "$(state_of "$POD")" running
     pod_down_all

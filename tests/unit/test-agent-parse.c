@@ -36,12 +36,19 @@ static void test_uevent(void)
     }
 }
 
-static void check_crun(const char *text, int status, SvErr code, const char *want)
+static void check_program(
+    const char *program, const char *text, int status, SvErr code, const char *want)
 {
-    g_autoptr(GError) error = sv_crun_error("exec", text, status);
+    g_autoptr(GError) error = sv_crun_error("exec", program, text, status);
 
     g_assert_true(g_error_matches(error, SV_AGENT_ERROR, (int)code));
     g_assert_cmpstr(error->message, ==, want);
+}
+
+static void check_crun(const char *text, int status, SvErr code, const char *want)
+{
+    check_program(NULL, text, status, code, want);
+    check_program("", text, status, code, want);
 }
 
 static void test_crun_error(void)
@@ -58,6 +65,17 @@ static void test_crun_error(void)
         "open executable: permission denied");
     check_crun("open executable: Too many levels of symbolic links\n", 1, SV_ERR_FAILED,
         "crun exec: open executable: Too many levels of symbolic links");
+    check_program("/a/b\n", "open executable: Permission denied\n", 1, SV_ERR_EXEC_DENIED,
+        "exec: \"/a/b\\x0a\": permission denied");
+    check_program("/a", "open executable: Operation not permitted\n", 1, SV_ERR_EXEC_DENIED,
+        "exec: \"/a\": permission denied");
+    check_program("a", "open executable: Permission denied\n", 1, SV_ERR_EXEC_NOT_FOUND,
+        "exec: \"a\": executable file not found in $PATH");
+    check_program("/a/b", "open executable: Not a directory\n", 1, SV_ERR_EXEC_DENIED,
+        "exec: \"/a/b\": stat /a/b: not a directory");
+    check_program("./a", "executable file `./a` not found in $PATH: No such file or directory\n", 1,
+        SV_ERR_EXEC_NOT_FOUND, "exec: \"./a\": stat ./a: no such file or directory");
+    check_program("a", "one\n", 1, SV_ERR_FAILED, "crun exec: one");
     check_crun("the container `c` is not running\n", 1, SV_ERR_NOT_RUNNING,
         "crun exec: the container `c` is not running");
     check_crun("one\n\n  two \n", 1, SV_ERR_FAILED, "crun exec: one; two");

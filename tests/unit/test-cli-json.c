@@ -86,6 +86,7 @@ static void test_process_wrong(void)
 {
     static char *args[] = {(char *)"true", NULL};
     static const char *const users[] = {"", "root", "1:", "-1", "4294967296", "1:2:3", "1 "};
+    static const char *const variables[] = {"", "A", "=1"};
     Bundle b;
 
     bundle_make(&b);
@@ -95,6 +96,14 @@ static void test_process_wrong(void)
 
         g_assert_null(sv_process_from_container(b.record, &wanted, args, &error));
         g_assert_nonnull(error);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(variables); i++) {
+        g_autoptr(GPtrArray) env = list_of("A=", variables[i]);
+        SvExecProcess wanted = {.env = env};
+        g_autoptr(GError) error = NULL;
+
+        g_assert_null(sv_process_from_container(b.record, &wanted, args, &error));
+        g_assert_nonnull(strstr(error->message, "invalid environment variable"));
     }
     bundle_clear(&b);
 }

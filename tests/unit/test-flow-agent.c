@@ -42,8 +42,7 @@ static void on_exited(
     note(pair, "exited", event->container_id);
 }
 
-static void on_oom(
-    SvAgent *agent, const char *container_id, guint64 kills, gpointer user_data)
+static void on_oom(SvAgent *agent, const char *container_id, guint64 kills, gpointer user_data)
 {
     note(user_data, "oom", container_id);
 }
