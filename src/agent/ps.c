@@ -18,24 +18,24 @@ gboolean sv_ps_parse_stat(const char *text, SvPsStat *stat)
 {
     const char *open = strchr(text, '(');
     const char *close = strrchr(text, ')');
-    unsigned long long utime = 0, stime = 0, start = 0;
-    int ppid = 0, tty = 0;
-    char state = '?';
+    unsigned long long utime = 0, stime = 0, start = 0, vsize = 0;
+    long long rss = 0;
 
     memset(stat, 0, sizeof(*stat));
     if (!open || !close || close < open)
         return FALSE;
     g_strlcpy(stat->comm, open + 1, MIN(sizeof(stat->comm), (gsize)(close - open)));
     if (sscanf(close + 1,
-            " %c %d %*d %*d %d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d "
-            "%*d %*d %llu",
-            &state, &ppid, &tty, &utime, &stime, &start) != 6)
+            " %c %d %d %d %d %d %u %*u %*u %*u %*u %llu %llu %*d %*d %d %d %d %*d %llu %llu %lld "
+            "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %d",
+            &stat->state, &stat->ppid, &stat->pgid, &stat->sid, &stat->tty, &stat->tpgid,
+            &stat->flags, &utime, &stime, &stat->priority, &stat->nice, &stat->threads, &start,
+            &vsize, &rss, &stat->processor) < 15)
         return FALSE;
-    stat->state = state;
-    stat->ppid = ppid;
-    stat->tty = tty;
     stat->cpu_ticks = utime + stime;
     stat->start_ticks = start;
+    stat->vsize = vsize;
+    stat->rss = rss;
     return TRUE;
 }
 
@@ -88,6 +88,20 @@ static char *tty_name(int tty)
     return g_strdup_printf("tty%u", minor(number));
 }
 
+static void fill_numbers(Sandvirt__V1__PsRow *row, const SvPsStat *info)
+{
+    row->pgid = info->pgid;
+    row->sid = info->sid;
+    row->tpgid = info->tpgid;
+    row->flags = info->flags;
+    row->priority = info->priority;
+    row->nice = info->nice;
+    row->threads = (guint32)info->threads;
+    row->vsz_kib = info->vsize / 1024;
+    row->rss_kib = (guint64)MAX(info->rss, 0) * (guint64)sysconf(_SC_PAGESIZE) / 1024;
+    row->processor = (guint32)info->processor;
+}
+
 static Sandvirt__V1__PsRow *make_row(pid_t pid, gint64 boot)
 {
     long hz = sysconf(_SC_CLK_TCK);
@@ -105,6 +119,8 @@ static Sandvirt__V1__PsRow *make_row(pid_t pid, gint64 boot)
     row->pid = (guint32)pid;
     row->ppid = (guint32)info.ppid;
     row->uid = st.st_uid;
+    row->gid = st.st_gid;
+    fill_numbers(row, &info);
     row->user = st.st_uid == 0 ? g_strdup("root") : g_strdup_printf("%u", st.st_uid);
     row->cpu_ms = info.cpu_ticks * 1000 / (guint64)hz;
     row->start_time = boot + (gint64)(info.start_ticks / (guint64)hz);
@@ -150,5 +166,7 @@ void sv_container_ps(SvCall *call)
     }
     response.n_rows = rows->len;
     response.rows = (Sandvirt__V1__PsRow **)rows->pdata;
+    response.memory_kib = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE) / 1024;
+    response.now = g_get_real_time() / G_USEC_PER_SEC;
     sv_call_reply(call, &response.base);
 }

@@ -8,8 +8,12 @@ G_BEGIN_DECLS
 typedef struct {
     char comm[64];
     char state;
-    int ppid;
-    int tty;
+    int ppid, pgid, sid;
+    int tty, tpgid;
+    guint flags;
+    int priority, nice, threads, processor;
+    guint64 vsize; /* bytes */
+    gint64 rss; /* pages */
     guint64 cpu_ticks;
     guint64 start_ticks;
 } SvPsStat;

@@ -85,8 +85,8 @@ static void test_crun_error(void)
 
 static void test_ps_stat(void)
 {
-    const char *text = "42 (a) R (b) S 7 42 42 34817 42 4194560 1 2 3 4 150 50 0 0 20 0 1 0 12345 "
-                       "1 2 3";
+    const char *text = "42 (a) R (b) S 7 43 44 34817 45 4194560 1 2 3 4 150 50 0 0 20 -5 6 0 12345 "
+                       "8192 2 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 3 0 0 0 0 0";
     SvPsStat stat;
 
     g_assert_true(sv_ps_parse_stat(text, &stat));
@@ -96,6 +96,16 @@ static void test_ps_stat(void)
     g_assert_cmpint(stat.tty, ==, 34817);
     g_assert_cmpuint(stat.cpu_ticks, ==, 200);
     g_assert_cmpuint(stat.start_ticks, ==, 12345);
+    g_assert_cmpint(stat.pgid, ==, 43);
+    g_assert_cmpint(stat.sid, ==, 44);
+    g_assert_cmpint(stat.tpgid, ==, 45);
+    g_assert_cmpuint(stat.flags, ==, 4194560);
+    g_assert_cmpint(stat.priority, ==, 20);
+    g_assert_cmpint(stat.nice, ==, -5);
+    g_assert_cmpint(stat.threads, ==, 6);
+    g_assert_cmpuint(stat.vsize, ==, 8192);
+    g_assert_cmpint(stat.rss, ==, 2);
+    g_assert_cmpint(stat.processor, ==, 3);
     g_assert_false(sv_ps_parse_stat("", &stat));
     g_assert_false(sv_ps_parse_stat("42 (a", &stat));
     g_assert_false(sv_ps_parse_stat("42 )a(", &stat));
