@@ -206,6 +206,7 @@ void sv_container_stats(SvCall *call)
     static const char *const names[] = {"cpu.stat", "cpu.pressure", "cpu.max", "cpu.weight",
         "cpuset.cpus.effective", "memory.current", "memory.peak", "memory.max", "memory.stat",
         "memory.events", "memory.pressure", "memory.swap.current", "memory.swap.max",
+        "hugetlb.2MB.current", "hugetlb.2MB.events", "hugetlb.1GB.current", "hugetlb.1GB.events",
         "pids.current", "pids.max", "pids.events", "io.stat", "io.pressure", "cgroup.procs",
         "cgroup.freeze"};
     const Sandvirt__V1__StatsRequest *request = (Sandvirt__V1__StatsRequest *)call->message;

@@ -71,6 +71,8 @@ static JsonObject *memory(const Sandvirt__V1__StatsResponse *stats)
         memory_entry(usage + swap, 0, 0,
             swap_limit == SV_STATS_UNLIMITED || limit == SV_STATS_UNLIMITED ? SV_STATS_UNLIMITED
                                                                             : limit + swap_limit));
+    json_object_set_object_member(result, "kernel", memory_entry(0, 0, 0, 0));
+    json_object_set_object_member(result, "kernelTCP", memory_entry(0, 0, 0, 0));
     json_object_set_object_member(result, "raw", memory_raw(text));
     return result;
 }
@@ -134,6 +136,41 @@ static JsonObject *blkio(const Sandvirt__V1__StatsResponse *stats)
     return result;
 }
 
+/* cgroup v1 alone has numbers for it. */
+static JsonObject *cpuset(void)
+{
+    static const char *const names[] = {"cpu_exclusive", "mem_hardwall", "mem_exclusive",
+        "memory_migrate", "memory_spread_page", "memory_spread_slab", "memory_pressure",
+        "sched_load_balance", "sched_relax_domain_level"};
+    JsonObject *result = json_object_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        json_object_set_int_member(result, names[i], 0);
+    return result;
+}
+
+/* Of each size of huge pages that the machine's processor has. */
+static JsonObject *hugetlb(const Sandvirt__V1__StatsResponse *stats)
+{
+    static const char *const sizes[] = {"2MB", "1GB"};
+    JsonObject *result = json_object_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        g_autofree char *usage = g_strdup_printf("hugetlb.%s.current", sizes[i]);
+        g_autofree char *events = g_strdup_printf("hugetlb.%s.events", sizes[i]);
+        JsonObject *entry;
+
+        if (!*sv_stats_file(stats, usage))
+            continue;
+        entry = json_object_new();
+        json_object_set_int_member(entry, "usage", sv_stats_number(stats, usage, 0));
+        json_object_set_int_member(
+            entry, "failcnt", sv_stats_keyed(sv_stats_file(stats, events), "max"));
+        json_object_set_object_member(result, sizes[i], entry);
+    }
+    return result;
+}
+
 char *sv_stats_json(const char *id, const Sandvirt__V1__StatsResponse *stats)
 {
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
@@ -142,9 +179,14 @@ char *sv_stats_json(const char *id, const Sandvirt__V1__StatsResponse *stats)
     JsonObject *data = json_object_new();
 
     json_object_set_object_member(data, "cpu", cpu(stats));
+    json_object_set_object_member(data, "cpuset", cpuset());
     json_object_set_object_member(data, "memory", memory(stats));
     json_object_set_object_member(data, "pids", pids(stats));
     json_object_set_object_member(data, "blkio", blkio(stats));
+    json_object_set_object_member(data, "hugetlb", hugetlb(stats));
+    /* What a container in a machine has none of: runc prints it all the same. */
+    json_object_set_object_member(data, "intel_rdt", json_object_new());
+    json_object_set_null_member(data, "network_interfaces");
     json_object_set_string_member(root, "type", "stats");
     json_object_set_string_member(root, "id", id);
     json_object_set_object_member(root, "data", data);
