@@ -19,7 +19,8 @@ typedef struct {
 /* Limits: not what acts when it is written (memory.reclaim, triggers of *.pressure). */
 static gboolean is_limit(const char *cgroup, const char *name)
 {
-    static const char *const groups[] = {"cpu.", "cpuset.", "memory.", "pids.", "io.", "misc."};
+    static const char *const groups[] = {
+        "cpu.", "cpuset.", "memory.", "pids.", "io.", "misc.", "hugetlb."};
     g_autofree char *path = NULL;
     struct stat st;
     gboolean known = FALSE;

@@ -115,11 +115,22 @@ static char *make_resources(const Options *opts, GError **error)
     return node ? sv_json_text(node, FALSE) : NULL;
 }
 
+/* As runc does where there is no resctrl, in its words. A machine has none. */
+static gboolean check_schemas(const Options *opts, GError **error)
+{
+    if (opts->cache_schema && *opts->cache_schema)
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_UNSUPPORTED,
+            "Intel RDT/CAT: l3 cache schema is not enabled (--l3-cache-schema)");
+    else if (opts->bandwidth_schema && *opts->bandwidth_schema)
+        g_set_error(error, SV_CLI_ERROR, SV_ERR_UNSUPPORTED,
+            "Intel RDT/MBA: memory bandwidth schema is not enabled (--mem-bw-schema)");
+    else
+        return TRUE;
+    return FALSE;
+}
+
 static void warn_of_ignored(const Options *opts)
 {
-    if (opts->cache_schema || opts->bandwidth_schema)
-        g_warning("update: the machine has no resctrl: --l3-cache-schema and --mem-bw-schema are "
-                  "ignored");
     if (opts->weight && !opts->resources)
         g_warning("update: the machine's disks have no scheduler for it: --blkio-weight is "
                   "ignored");
@@ -138,7 +149,7 @@ static int cmd_update(SvCli *cli, gconstpointer values, char **args, GError **er
     Sandvirt__V1__UpdateContainerRequest request = SANDVIRT__V1__UPDATE_CONTAINER_REQUEST__INIT;
     g_autofree char *resources = NULL;
 
-    if (!sv_target_load(&target, cli, args[0], "update", error))
+    if (!sv_target_load(&target, cli, args[0], "update", error) || !check_schemas(opts, error))
         return -1;
     warn_of_ignored(opts);
     resources = make_resources(opts, error);

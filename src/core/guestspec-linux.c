@@ -100,7 +100,7 @@ static gboolean set_resources(
 
 gboolean sv_guest_build_linux(SvGuestBuild *build, JsonObject *config, GError **error)
 {
-    /* Not mountLabel (the guest has no SELinux) and intelRdt (the machine has none). */
+    /* Not mountLabel (the guest has no SELinux). */
     static const char *const names[] = {
         "seccomp", "rootfsPropagation", "maskedPaths", "readonlyPaths", "personality", NULL};
     static const char *const user_names[] = {"uidMappings", "gidMappings", NULL};
@@ -115,11 +115,11 @@ gboolean sv_guest_build_linux(SvGuestBuild *build, JsonObject *config, GError **
     json_object_set_string_member(target, "cgroupsPath", cgroup);
     if (!set_namespaces(build, target, error) || !check_seccomp(source, error))
         return FALSE;
+    if (sv_guest_object(source, "intelRdt"))
+        return sv_guest_unsupported(error, "linux.intelRdt", "the machine has no resctrl");
     for (const char *const *n = user_names; *n && g_hash_table_contains(build->own, "user"); n++)
         if (sv_guest_array(source, *n))
             json_object_set_member(target, *n, json_node_copy(json_object_get_member(source, *n)));
-    if (sv_guest_object(source, "intelRdt"))
-        sv_guest_warn(build->guest->warnings, "linux.intelRdt: is ignored");
     sv_guest_warn_of_text(
         source, "mountLabel", "linux.mountLabel: the machine has no SELinux, ignored", build);
     sv_guest_build_devices(build, source, target);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* linux.resources: the guest has cgroup v2 only, its own CPUs, one memory node and no huge pages. What
+/* linux.resources: the guest has cgroup v2 only, its own CPUs, one memory node and one size of huge pages. What
  * crun refuses under v2 is left out, so that an engine on a v1 host works too. */
 #include <config.h>
 
@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define CPU_MAX 65535
+#define HUGE_PAGE                                                                                  \
+    "2MB" /* what every processor of a machine has; others need the kernel's command line */
 
 /* "0-3,7" without the CPUs from @cpus on; *list (transfer full) NULL when none is left. */
 static gboolean clamp_cpus(
@@ -123,8 +125,9 @@ static gboolean build_unified(JsonObject *resources, JsonObject *target, guint c
         if (strcmp(key, "cpuset.cpus") == 0) {
             if (!set_cpus(from, key, to, cpus, "linux.resources.unified.cpuset.cpus", error))
                 return FALSE;
-        } else if (strcmp(key, "cpuset.mems") != 0 && !g_str_has_prefix(key, "hugetlb.") &&
-            !g_str_has_prefix(key, "rdma.")) {
+        } else if (strcmp(key, "cpuset.mems") != 0 && !g_str_has_prefix(key, "rdma.") &&
+            (!g_str_has_prefix(key, "hugetlb.") ||
+                g_str_has_prefix(key, "hugetlb." HUGE_PAGE "."))) {
             json_object_set_member(to, key, json_node_copy(node));
         }
     }
@@ -189,26 +192,40 @@ static void build_block_io(
         sv_guest_warn(warnings, "linux.resources.blockIO: weights are ignored");
 }
 
-static void warn_of_ignored(JsonObject *resources, GPtrArray *warnings)
+/* A limit of pages that the machine has not got holds by itself: kubelet sets one for every size of the
+ * host's, mostly of 0. Who is promised some is told that there are none. */
+static void build_huge_pages(JsonObject *resources, JsonObject *target, GPtrArray *warnings)
 {
-    JsonArray *huge = sv_guest_array(resources, "hugepageLimits");
-    JsonObject *network = sv_guest_object(resources, "network");
-    JsonObject *rdma = sv_guest_object(resources, "rdma");
+    static const char *const names[] = {"pageSize", "limit", NULL};
+    JsonArray *from = sv_guest_array(resources, "hugepageLimits");
+    g_autoptr(JsonArray) to = json_array_new();
+    gboolean told = FALSE;
 
-    for (guint i = 0; huge && i < json_array_get_length(huge); i++) {
-        JsonNode *node = json_array_get_element(huge, i);
+    for (guint i = 0; from && i < json_array_get_length(from); i++) {
+        JsonNode *node = json_array_get_element(from, i);
+        JsonObject *limit = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+        JsonNode *size = limit ? json_object_get_member(limit, "pageSize") : NULL;
 
-        /* Engines set 0 for every size of the host's: as it is in the guest. */
-        if (JSON_NODE_HOLDS_OBJECT(node) && int_member(json_node_get_object(node), "limit") > 0) {
-            sv_guest_warn(
-                warnings, "linux.resources.hugepageLimits: the machine has no huge pages, ignored");
-            break;
+        if (size && JSON_NODE_HOLDS_VALUE(size) &&
+            g_strcmp0(json_node_get_string(size), HUGE_PAGE) == 0) {
+            json_array_add_object_element(to, sv_guest_copy_members(limit, names));
+        } else if (limit && int_member(limit, "limit") != 0 && !told) {
+            sv_guest_warn(warnings,
+                "linux.resources.hugepageLimits: the machine has huge pages of " HUGE_PAGE
+                " only, others are ignored");
+            told = TRUE;
         }
     }
+    if (json_array_get_length(to))
+        json_object_set_array_member(target, "hugepageLimits", g_steal_pointer(&to));
+}
+
+static void warn_of_ignored(JsonObject *resources, GPtrArray *warnings)
+{
+    JsonObject *network = sv_guest_object(resources, "network");
+
     if (network && json_object_get_size(network))
         sv_guest_warn(warnings, "linux.resources.network: is ignored");
-    if (rdma && json_object_get_size(rdma))
-        sv_guest_warn(warnings, "linux.resources.rdma: is ignored");
 }
 
 /* A zero is no limit of zero bytes, which ended the container, but none that was given: as runc takes it. */
@@ -230,6 +247,11 @@ JsonObject *sv_guest_build_resources(
     g_autoptr(JsonObject) target = json_object_new();
     JsonObject *part = NULL;
 
+    if ((part = sv_guest_object(resources, "rdma")) && json_object_get_size(part)) {
+        g_set_error(error, SV_CORE_ERROR, SV_ERR_UNSUPPORTED,
+            "linux.resources.rdma: the machine has no such devices");
+        return NULL;
+    }
     if ((part = sv_guest_object(resources, "memory")))
         set_part(target, "memory", build_memory(part));
     if ((part = sv_guest_object(resources, "pids")))
@@ -238,6 +260,7 @@ JsonObject *sv_guest_build_resources(
         !build_unified(resources, target, cpus, error))
         return NULL;
     build_block_io(resources, target, devices, warnings);
+    build_huge_pages(resources, target, warnings);
     warn_of_ignored(resources, warnings);
     return g_steal_pointer(&target);
 }

@@ -228,15 +228,27 @@ END
     assert_eq "$output" $'4194304\n20\n50000 100000\n1000\n0::/'
 }
 
+@test "what cannot be honoured is refused with its path" {
+    mkm "$T/b" true
+    jqe "$T/b" '.linux.intelRdt = {closID: "x"}'
+    new_id refused
+    try rt run --bundle "$T/b" "$ID"
+    assert_refused 'linux.intelRdt: the machine has no resctrl'
+    jqe "$T/b" 'del(.linux.intelRdt) | .linux.resources.rdma = {mlx: {hcaHandles: 3}}'
+    try rt run --bundle "$T/b" "$ID"
+    assert_refused 'linux.resources.rdma: '
+    assert_eq "$(rt list -q)" "$POD"
+}
+
 @test "what is ignored is told on stderr and in the log" {
     local dir=$T/b
     mkm "$dir" true
     jqe "$dir" '.process.apparmorProfile = "x" | .process.scheduler = {policy: "SCHED_BATCH"}
-        | .linux.intelRdt = {closID: "x"} | .linux.resources.blockIO = {weight: 10}'
+        | .linux.resources.blockIO = {weight: 10}'
     new_id ignored
     try rt --log "$T/log.json" --log-format json run --bundle "$dir" "$ID"
     assert_status 0
-    for field in process.apparmorProfile process.scheduler linux.intelRdt linux.resources.blockIO; do
+    for field in process.apparmorProfile process.scheduler linux.resources.blockIO; do
         assert_eq "$(jq -r 'select(.level == "warning").msg' "$T/log.json" | grep -c "config.json: $field: ")" 1 "$field"
     done
 }

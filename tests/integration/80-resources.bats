@@ -99,8 +99,7 @@ between() {
 @test "update: the options that runc has besides" {
     run -0 rt update --memory 600m --memory-swap 700m --cpu-quota 30000 --cpu-period 50000 --cpu-burst 3000 \
         --cpuset-mems 0 --blkio-weight 100 --cpu-rt-period 1000000 --cpu-rt-runtime 0 --kernel-memory 100m \
-        --kernel-memory-tcp 100m --l3-cache-schema L3:0=1 --mem-bw-schema MB:0=1 "$POD"
-    assert_has "$output" 'l3-cache-schema'
+        --kernel-memory-tcp 100m --l3-cache-schema '' "$POD"
     assert_eq "$(rt exec "$POD" cat $CGROUP/memory.swap.max $CGROUP/cpu.max.burst)" "$((100 * MIB))"$'\n3000'
     rt update --memory-swap -1 "$POD"
     assert_eq "$(rt exec "$POD" cat $CGROUP/memory.swap.max)" max
@@ -161,6 +160,10 @@ values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
     now=$(rt exec "$POD" sh -c "cd $CGROUP; cat memory.max cpu.max pids.max cpu.weight")
     try rt update --memory 700m --pids-limit 55 --cpu-share 100 --cpu-quota 5 "$POD"
     assert_refused cpu.max
+    for schema in --l3-cache-schema=L3:0=1 --mem-bw-schema=MB:0=20; do
+        try rt update --memory 700m --pids-limit 55 "$schema" "$POD"
+        assert_refused 'not enabled' "${schema%%=*}"
+    done
     try rt update --memory 1x "$POD"
     assert_refused --memory
     for bad in --memory=-2 --memory-swap=x --memory-reservation=1kk --cpu-period=-1 --cpu-quota=-2 --cpu-share=-1 \
@@ -189,6 +192,30 @@ values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
     [[ $output != *all* ]] || fail "$output"
     assert_has "$output" "can't fork"
     rt exec "$POD" true
+}
+
+@test "huge pages: the limit holds and can be changed; a size that the machine has not" {
+    mkm "$T/b" sh -c 'for i in 1 2 3; do fallocate -l 2M /huge/$i || rm /huge/$i; done; ls /huge; sleep 1000'
+    jqe "$T/b" '.linux.sysctl += {"vm.nr_hugepages": "4"}
+        | .mounts += [{destination: "/huge", type: "hugetlbfs", source: "hugetlbfs", options: ["pagesize=2M"]}]
+        | .linux.resources.hugepageLimits = [{pageSize: "2MB", limit: $limit}, {pageSize: "1GB", limit: 0}]' \
+        --argjson limit $((4 * MIB))
+    new_id huge
+    "${RT[@]}" run --detach --bundle "$T/b" "$ID" >"$T/out" 2>&1 3>&- 4>&-
+    wait_for 10 grep -q 2 "$T/out"
+    assert_eq "$(grep -c '^[123]$' "$T/out")" 2
+    assert_eq "$(rt exec "$ID" cat $CGROUP/hugetlb.2MB.{max,current} | tr '\n' ' ')" "$((4 * MIB)) $((4 * MIB)) "
+    assert_eq "$(rt events --stats "$ID" | jq -c '.data.hugetlb["2MB"].usage')" $((4 * MIB))
+    echo "{\"hugepageLimits\": [{\"pageSize\": \"2MB\", \"limit\": $((6 * MIB))}]}" | rt update -r - "$ID"
+    rt exec "$ID" fallocate -l 2M /huge/3
+    rt delete --force "$ID"
+    mkm "$T/c" cat $CGROUP/hugetlb.2MB.max
+    jqe "$T/c" '.linux.sysctl += {"vm.nr_hugepages": "0"}
+        | .linux.resources.hugepageLimits = [{pageSize: "1GB", limit: 1073741824}]'
+    new_id giant
+    run -0 rt run --bundle "$T/c" "$ID"
+    assert_has "$output" 'linux.resources.hugepageLimits: '
+    assert_has "$output" max
 }
 
 @test "OOM: status 137, the event, the file; the pod lives on" {
@@ -249,6 +276,7 @@ values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
 }
 
 @test "ps: the table, JSON, arguments of ps" {
+    local first
     run rt ps "$POD"
     assert_has "${lines[0]}" 'UID'
     assert_has "${lines[1]}" 'sleep 1000000'
@@ -257,7 +285,17 @@ values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
     run rt ps "$POD" -o pid,args
     assert_has "${lines[0]}" 'PID COMMAND'
     run rt ps "$POD" aux
-    assert_has "$output" 'sleep 1000000'
+    assert_eq "$(tr -s ' ' <<<"${lines[0]}")" 'USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND'
+    assert_has "${lines[1]}" 'sleep 1000000'
+    # This container's alone.
+    mkm "$T/b" sh -c 'sleep 1001 & exec sleep 1002'
+    new_id ps
+    quiet rt run --detach --bundle "$T/b" "$ID"
+    wait_for 10 eval '[ "$(rt ps "$ID" -o args= | grep -cx "sleep 100[12]")" = 2 ]'
+    first=$(rt ps "$ID" -o pid=,args= | awk '/1002/ { print $1 }')
+    run rt ps "$ID" -o ppid=,pgid=,sid=,nlwp=,user=,group=,args=
+    assert_eq "${#lines[@]}" 2
+    assert_has "$(tr -s ' ' <<<"$output")" "$first $first $first 1 root root sleep 1001"
     try rt ps "$POD" --nonsense
     assert_refused nonsense
 }

@@ -134,10 +134,11 @@ static void test_process(void)
 
 static void test_resources(void)
 {
-    g_autoptr(JsonNode) node =
-        parse_node("{'devices':[{'allow':true,'access':'rwm'}],'memory':{'limit':-1,'kernel':5},"
-                   "'cpu':{'cpus':'1,3-5','mems':'0','quota':7},'hugepageLimits':[{'pageSize':'2MB'"
-                   ",'limit':1}]}");
+    g_autoptr(JsonNode) node = parse_node(
+        "{'devices':[{'allow':true,'access':'rwm'}],'memory':{'limit':-1,'kernel':5},"
+        "'cpu':{'cpus':'1,3-5','mems':'0','quota':7},'hugepageLimits':[{'pageSize':'2MB'"
+        ",'limit':18446744073709551615},{'pageSize':'1GB','limit':0},{'pageSize':'64KB','limit':5},"
+        "{'pageSize':'32MB','limit':-1},7]}");
     g_autoptr(JsonNode) bad = parse_node("{'cpu':{'cpus':'5-1'}}");
     g_autoptr(JsonNode) array = parse_node("[]");
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
@@ -146,7 +147,8 @@ static void test_resources(void)
 
     g_assert_no_error(error);
     g_autoptr(JsonNode) expected =
-        parse_node("{'memory':{'limit':-1},'cpu':{'quota':7,'cpus':'1,3'}}");
+        parse_node("{'memory':{'limit':-1},'cpu':{'quota':7,'cpus':'1,3'},"
+                   "'hugepageLimits':[{'pageSize':'2MB','limit':18446744073709551615}]}");
     g_autofree char *expected_text = sv_json_text(expected, FALSE);
     g_assert_cmpstr(text, ==, expected_text);
     g_assert_cmpuint(warnings->len, ==, 1);
