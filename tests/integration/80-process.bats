@@ -154,14 +154,34 @@ END
     assert_same_snap
 }
 
-@test "many execs at once: each has its own input, output and status" {
-    local i n pids=() status
-    n=$(rounds 64)
-    for ((i = 1; i <= n; i++)); do
+# held CONTAINER: descriptors of the monitor and, seen from a container that shares its process ids, of the
+# agent; processes of the machine that are none of its kernel's, zombies too.
+held() {
+    echo "monitor $(find "/proc/$(monitor_pid "$POD")/fd" | wc -l)" \
+        "agent $(rt exec "$1" ls /proc/1/fd | wc -l)" \
+        "processes $(rt exec "$1" sh -c "exec awk '{ sub(/.*\) /, \"\"); n += \$2 != 2 } END { print n }' /proc/[0-9]*/stat")"
+}
+
+# A container from which all of the machine is seen.
+overseer() {
+    mkm "$T/overseer" sleep 100000
+    jqe "$T/overseer" '.linux.namespaces |= map(select(.type != "pid"))
+        | .process.capabilities |= map_values(. + ["CAP_SYS_PTRACE"])'
+    new_id overseer
+    quiet rt run --detach --bundle "$T/overseer" "$ID"
+    held "$ID" >"$T/warm"
+}
+
+@test "64 execs at once: each has its own input, output and status, nothing of them is left" {
+    local i pids=() status before
+    overseer
+    take_snap
+    before=$(held "$ID")
+    for ((i = 1; i <= 64; i++)); do
         echo "input $i" | rt exec "$POD" sh -c "cat; echo error $i >&2; exit $i" >"$T/$i.out" 2>"$T/$i.err" 3>&- &
         pids+=($!)
     done
-    for ((i = 1; i <= n; i++)); do
+    for ((i = 1; i <= 64; i++)); do
         status=0
         wait "${pids[i - 1]}" || status=$?
         assert_eq "$status" "$i" status
@@ -169,6 +189,37 @@ END
     done
     run -0 rt ps --format json "$POD"
     assert_eq "$(jq length <<<"$output")" 1 'processes left'
+    assert_same_snap
+    assert_eq "$(held "$ID")" "$before"
+}
+
+@test "many execs with a terminal at once: each has its own, nothing of them is left" {
+    local i n pids=() others=() status before
+    n=$(rounds 64)
+    overseer
+    take_snap
+    before=$(held "$ID")
+    for ((i = 1; i <= n; i++)); do
+        "$SV_SOURCE/tests/integration/terminal" receive "$T/$i.sock" "wait=ask $i" "send=word $i\\n" >"$T/$i.out" 3>&- &
+        others+=($!)
+    done
+    for ((i = 1; i <= n; i++)); do
+        wait_for 20 test -S "$T/$i.sock"
+        rt exec --tty --console-socket "$T/$i.sock" "$POD" \
+            sh -c "stty -echo; echo ask $i; read x; echo got \$x on \$(tty); exit $i" 3>&- &
+        pids+=($!)
+    done
+    for ((i = 1; i <= n; i++)); do
+        status=0
+        wait "${pids[i - 1]}" || status=$?
+        assert_eq "$status" "$i" status
+    done
+    wait "${others[@]}"
+    for ((i = 1; i <= n; i++)); do
+        assert_has "$(tr -d '\r' <"$T/$i.out")" "got word $i on /dev/pts/"
+    done
+    assert_same_snap
+    assert_eq "$(held "$ID")" "$before"
 }
 
 @test "A40: sysctls with dots and slashes, of the container and of the machine" {
