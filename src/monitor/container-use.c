@@ -63,7 +63,6 @@ static gboolean ask(Asked *asked, const SvRecord *record, int timeout_ms, SvCont
             g_clear_pointer(&asked->sandbox, g_free);
         return FALSE;
     }
-    use->record = record;
     use->cpu_us = (guint64)sv_stats_keyed(sv_stats_file(answer, "cpu.stat"), "usage_usec");
     use->memory = (guint64)sv_stats_number(answer, "memory.current", 0);
     use->processes = (guint64)sv_stats_number(answer, "pids.current", 0);
@@ -78,29 +77,47 @@ static gint by_sandbox(gconstpointer a, gconstpointer b)
     return order != 0 ? order : g_strcmp0((*one)->id, (*two)->id);
 }
 
-GArray *sv_root_containers(
-    const SvConfig *config, const char *root, const GPtrArray *records, GHashTable *suspended)
+static gboolean is_suspended(const GPtrArray *machines, const char *root, const char *sandbox)
 {
-    GArray *all = g_array_new(FALSE, FALSE, sizeof(SvContainerUse));
+    for (guint i = 0; i < machines->len; i++) {
+        const SvMachineStats *stats = machines->pdata[i];
+        if (stats->state != SV_MACHINE_RUNNING && g_str_equal(stats->metadata->root, root) &&
+            g_str_equal(stats->metadata->sandbox, sandbox))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static void ask_root(const SvConfig *config, const SvRoot *root, const GPtrArray *machines,
+    gint64 end_us, GArray *all)
+{
     g_autoptr(GPtrArray) sorted = g_ptr_array_new();
-    gint64 end_us = g_get_monotonic_time() + ALL_MS * (gint64)1000;
     Asked asked = {.fd = -1};
-    for (guint i = 0; i < records->len; i++)
-        if (sv_record_effective_state(records->pdata[i]) == SV_STATE_RUNNING)
-            g_ptr_array_add(sorted, records->pdata[i]);
+    for (guint i = 0; i < root->records->len; i++)
+        if (sv_record_effective_state(root->records->pdata[i]) == SV_STATE_RUNNING)
+            g_ptr_array_add(sorted, root->records->pdata[i]);
     g_ptr_array_sort(sorted, by_sandbox);
     for (guint i = 0; i < sorted->len; i++) {
-        const SvRecord *record = sorted->pdata[i];
+        SvContainerUse use = {.root = root, .record = sorted->pdata[i]};
+        const char *sandbox = use.record->sandbox;
         gint64 left_ms = (end_us - g_get_monotonic_time()) / 1000;
-        SvContainerUse use;
         if (left_ms <= 0)
             break;
-        if (g_hash_table_contains(suspended, record->sandbox))
+        if (is_suspended(machines, root->path, sandbox))
             continue;
-        turn_to(&asked, config, root, record->sandbox);
-        if (asked.fd >= 0 && ask(&asked, record, (int)MIN(left_ms, ONE_MS), &use))
+        turn_to(&asked, config, root->path, sandbox);
+        if (asked.fd >= 0 && ask(&asked, use.record, (int)MIN(left_ms, ONE_MS), &use))
             g_array_append_val(all, use);
     }
     asked_clear(&asked);
+}
+
+GArray *sv_root_containers(
+    const SvConfig *config, const GPtrArray *roots, const GPtrArray *machines)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(SvContainerUse));
+    gint64 end_us = g_get_monotonic_time() + ALL_MS * (gint64)1000;
+    for (guint i = 0; i < roots->len; i++)
+        ask_root(config, roots->pdata[i], machines, end_us, all);
     return all;
 }

@@ -26,7 +26,7 @@
 
 typedef struct {
     char *root, *sandbox, *config;
-    gboolean debug, gc, dry_run, check, json, quick, top, once, metrics;
+    gboolean debug, gc, dry_run, check, json, quick, top, once, metrics, all;
     int ready_fd;
 } Options;
 
@@ -55,6 +55,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *options, GError 
         {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "with --check: print JSON", NULL},
         {"top", 0, 0, G_OPTION_ARG_NONE, &options->top, "what the machines take", NULL},
         {"once", 0, 0, G_OPTION_ARG_NONE, &options->once, "with --top: once", NULL},
+        {"all", 0, 0, G_OPTION_ARG_NONE, &options->all, "with --top, --metrics: all roots", NULL},
         {"metrics", 0, 0, G_OPTION_ARG_NONE, &options->metrics, "for Prometheus, and end", NULL},
         {"quick", 0, 0, G_OPTION_ARG_NONE, &options->quick, "with --check: no machine", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
@@ -239,9 +240,10 @@ static int run_statistics(const Options *options, GError **error)
     g_autoptr(SvPaths) paths =
         config ? sv_paths_new(config, options->root, "top", FALSE, error) : NULL;
     gboolean ok = FALSE;
+    const char *root = paths && !options->all ? paths->root : NULL;
     if (paths)
-        ok = options->top ? sv_top(config, paths->root, options->once, options->json, error)
-                          : sv_metrics(config, paths->root, error);
+        ok = options->top ? sv_top(config, root, options->once, options->json, error)
+                          : sv_metrics(config, root, error);
     sv_config_unref(config);
     return ok ? 0 : -1;
 }

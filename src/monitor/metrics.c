@@ -58,16 +58,17 @@ static const Counter counters[] = {
         G_STRUCT_OFFSET(SvMachineStats, net_sent)},
 };
 
-static char *labels_of(const char *id, const char *title)
+static char *labels_of(const char *root, const char *id, const char *title)
 {
+    g_autofree char *path = escape(root);
     g_autofree char *sandbox = escape(id);
     g_autofree char *pod = escape(title);
-    return g_strdup_printf("sandbox=\"%s\",pod=\"%s\"", sandbox, pod);
+    return g_strdup_printf("sandbox=\"%s\",pod=\"%s\",root=\"%s\"", sandbox, pod, path);
 }
 
 static char *machine_labels(const SvMachineStats *stats)
 {
-    return labels_of(stats->metadata->sandbox, stats->title);
+    return labels_of(stats->metadata->root, stats->metadata->sandbox, stats->title);
 }
 
 static void print_machines(const GPtrArray *all)
@@ -99,17 +100,39 @@ static void print_machines(const GPtrArray *all)
 
 /* ---- containers */
 
-static void print_states(const GPtrArray *records)
+static guint count_state(const SvRoot *root, const char *state)
+{
+    guint n = 0;
+    for (guint i = 0; i < root->records->len; i++)
+        n += g_str_equal(
+            sv_state_oci_name(sv_record_effective_state(root->records->pdata[i])), state);
+    return n;
+}
+
+static guint count_ooms(const SvRoot *root)
+{
+    guint n = 0;
+    for (guint i = 0; i < root->records->len; i++)
+        n += ((const SvRecord *)root->records->pdata[i])->oom;
+    return n;
+}
+
+static void print_states(const GPtrArray *roots)
 {
     static const char *const states[] = {"created", "running", "paused", "stopped"};
+    guint ooms = 0;
     head("containers", "gauge", "Containers by state.");
     for (guint s = 0; s < G_N_ELEMENTS(states); s++) {
         guint n = 0;
-        for (guint i = 0; i < records->len; i++)
-            n += g_str_equal(
-                sv_state_oci_name(sv_record_effective_state(records->pdata[i])), states[s]);
+        for (guint i = 0; i < roots->len; i++)
+            n += count_state(roots->pdata[i], states[s]);
         g_print("sandvirt_containers{state=\"%s\"} %u\n", states[s], n);
     }
+    for (guint i = 0; i < roots->len; i++)
+        ooms += count_ooms(roots->pdata[i]);
+    head("oom_containers", "gauge",
+        "Containers of which the kernel has killed a process for memory.");
+    g_print("sandvirt_oom_containers %u\n", ooms);
 }
 
 /* ---- sandboxes */
@@ -124,60 +147,59 @@ static void add_stopped(const GPtrArray *records, const char *sandbox, guint exi
     }
 }
 
-static void print_exits(const GPtrArray *sandboxes, const GPtrArray *records)
+static void print_exits_of(const SvRoot *root)
 {
-    head("exits_total", "counter", "Ends of containers by cause, in sandboxes that still exist.");
-    for (guint i = 0; i < sandboxes->len; i++) {
-        SvSandboxRecord *sandbox = sandboxes->pdata[i];
-        g_autofree char *labels = labels_of(sandbox->id, sandbox->title);
-        add_stopped(records, sandbox->id, sandbox->exits);
+    for (guint i = 0; i < root->sandboxes->len; i++) {
+        SvSandboxRecord *sandbox = root->sandboxes->pdata[i];
+        g_autofree char *labels = labels_of(root->path, sandbox->id, sandbox->title);
+        add_stopped(root->records, sandbox->id, sandbox->exits);
         for (guint cause = SV_CAUSE_NONE + 1; cause < SV_N_CAUSES; cause++)
             if (sandbox->exits[cause] > 0)
                 g_print("sandvirt_exits_total{%s,cause=\"%s\"} %u\n", labels, sv_cause_name(cause),
                     sandbox->exits[cause]);
     }
-    head("monitor_restarts_total", "counter", "Monitors that took over from one that died.");
-    for (guint i = 0; i < sandboxes->len; i++) {
-        const SvSandboxRecord *sandbox = sandboxes->pdata[i];
-        g_autofree char *labels = labels_of(sandbox->id, sandbox->title);
+}
+
+static void print_restarts_of(const SvRoot *root)
+{
+    for (guint i = 0; i < root->sandboxes->len; i++) {
+        const SvSandboxRecord *sandbox = root->sandboxes->pdata[i];
+        g_autofree char *labels = labels_of(root->path, sandbox->id, sandbox->title);
         g_print("sandvirt_monitor_restarts_total{%s} %u\n", labels, sandbox->monitor_restarts);
     }
 }
 
-static void print_ooms(const GPtrArray *records)
+static void print_sandboxes(const GPtrArray *roots)
 {
-    guint ooms = 0;
-    for (guint i = 0; i < records->len; i++)
-        ooms += ((const SvRecord *)records->pdata[i])->oom;
-    head("oom_containers", "gauge",
-        "Containers of which the kernel has killed a process for memory.");
-    g_print("sandvirt_oom_containers %u\n", ooms);
+    head("exits_total", "counter", "Ends of containers by cause, in sandboxes that still exist.");
+    for (guint i = 0; i < roots->len; i++)
+        print_exits_of(roots->pdata[i]);
+    head("monitor_restarts_total", "counter", "Monitors that took over from one that died.");
+    for (guint i = 0; i < roots->len; i++)
+        print_restarts_of(roots->pdata[i]);
 }
 
 /* ---- containers, one by one */
 
 /* Labels of a container: itself, its name in the pod, its sandbox, its pod. (transfer full) */
-static char *container_labels(const SvRecord *record, const GPtrArray *sandboxes)
+static char *container_labels(const SvRoot *root, const SvRecord *record)
 {
     g_autofree char *id = escape(record->id);
     g_autofree char *name = escape(record->name);
-    const char *title = NULL;
-    for (guint i = 0; i < sandboxes->len; i++) {
-        const SvSandboxRecord *sandbox = sandboxes->pdata[i];
-        if (g_str_equal(sandbox->id, record->sandbox))
-            title = sandbox->title;
-    }
-    g_autofree char *others = labels_of(record->sandbox, title);
+    const SvSandboxRecord *sandbox = sv_root_sandbox(root, record->sandbox);
+    g_autofree char *others =
+        labels_of(root->path, record->sandbox, sandbox ? sandbox->title : NULL);
     return g_strdup_printf("container=\"%s\",name=\"%s\",%s", id, name, others);
 }
 
-static void print_containers(const GArray *all, const GPtrArray *sandboxes)
+static void print_containers(const GArray *all)
 {
     char buffer[G_ASCII_DTOSTR_BUF_SIZE];
     g_autoptr(GPtrArray) labels = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < all->len; i++)
-        g_ptr_array_add(
-            labels, container_labels(g_array_index(all, SvContainerUse, i).record, sandboxes));
+        g_ptr_array_add(labels,
+            container_labels(g_array_index(all, SvContainerUse, i).root,
+                g_array_index(all, SvContainerUse, i).record));
     head("container_cpu_seconds_total", "counter", "CPU time of the container, in its machine.");
     for (guint i = 0; i < all->len; i++)
         g_print("sandvirt_container_cpu_seconds_total{%s} %s\n", (char *)labels->pdata[i],
@@ -191,18 +213,6 @@ static void print_containers(const GArray *all, const GPtrArray *sandboxes)
     for (guint i = 0; i < all->len; i++)
         g_print("sandvirt_container_processes{%s} %" G_GUINT64_FORMAT "\n",
             (char *)labels->pdata[i], g_array_index(all, SvContainerUse, i).processes);
-}
-
-/* Those of machines that are suspended by virsh. */
-static GHashTable *suspended_of(const GPtrArray *machines)
-{
-    GHashTable *suspended = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < machines->len; i++) {
-        const SvMachineStats *stats = machines->pdata[i];
-        if (stats->state != SV_MACHINE_RUNNING)
-            g_hash_table_add(suspended, stats->metadata->sandbox);
-    }
-    return suspended;
 }
 
 /* ---- starts */
@@ -221,19 +231,16 @@ static GHashTable *sum_phases(const SvTimeline *timeline)
     return sums;
 }
 
-static void print_starts(const GPtrArray *records, const GPtrArray *sandboxes, const char *root)
+/* The totals are printed, the phases appended to @phases. */
+static void print_starts_of(const SvRoot *root, GString *phases)
 {
     char buffer[G_ASCII_DTOSTR_BUF_SIZE];
-    g_autoptr(GString) phases = g_string_new(NULL);
-    head("start_seconds", "gauge",
-        "From the create of a container until it was ready; machine: \"new\" or one that was "
-        "\"there\".");
-    for (guint i = 0; i < records->len; i++) {
-        const SvRecord *record = records->pdata[i];
-        g_autoptr(SvTimeline) timeline = sv_timeline_load(root, record->id, NULL);
+    for (guint i = 0; i < root->records->len; i++) {
+        const SvRecord *record = root->records->pdata[i];
+        g_autoptr(SvTimeline) timeline = sv_timeline_load(root->path, record->id, NULL);
         if (!timeline)
             continue;
-        g_autofree char *labels = container_labels(record, sandboxes);
+        g_autofree char *labels = container_labels(root, record);
         g_autoptr(GHashTable) sums = sum_phases(timeline);
         g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(sums), (GCompareFunc)strcmp);
         g_print("sandvirt_start_seconds{%s,machine=\"%s\"} %s\n", labels,
@@ -245,6 +252,16 @@ static void print_starts(const GPtrArray *records, const GPtrArray *sandboxes, c
                 seconds((double)*(gint64 *)g_hash_table_lookup(sums, name->data) / 1e6, buffer));
         }
     }
+}
+
+static void print_starts(const GPtrArray *roots)
+{
+    g_autoptr(GString) phases = g_string_new(NULL);
+    head("start_seconds", "gauge",
+        "From the create of a container until it was ready; machine: \"new\" or one that was "
+        "\"there\".");
+    for (guint i = 0; i < roots->len; i++)
+        print_starts_of(roots->pdata[i], phases);
     head("start_phase_seconds", "gauge",
         "Where that time went; what took less than a millisecond is \"other\".");
     g_print("%s", phases->str);
@@ -252,18 +269,15 @@ static void print_starts(const GPtrArray *records, const GPtrArray *sandboxes, c
 
 gboolean sv_metrics(const SvConfig *config, const char *root, GError **error)
 {
-    g_autoptr(GPtrArray) records = sv_record_list(root, NULL, error);
-    g_autoptr(GPtrArray) all = records ? sv_root_stats(config, root, error) : NULL;
-    if (!all)
+    g_autoptr(GPtrArray) machines = sv_root_stats(config, root, error);
+    g_autoptr(GPtrArray) roots = machines ? sv_roots_load(config, root, machines, error) : NULL;
+    if (!roots)
         return FALSE;
-    g_autoptr(GPtrArray) sandboxes = sv_root_sandboxes(config, root);
-    g_autoptr(GHashTable) suspended = suspended_of(all);
-    g_autoptr(GArray) containers = sv_root_containers(config, root, records, suspended);
-    print_machines(all);
-    print_states(records);
-    print_exits(sandboxes, records);
-    print_ooms(records);
-    print_containers(containers, sandboxes);
-    print_starts(records, sandboxes, root);
+    g_autoptr(GArray) containers = sv_root_containers(config, roots, machines);
+    print_machines(machines);
+    print_states(roots);
+    print_sandboxes(roots);
+    print_containers(containers);
+    print_starts(roots);
     return TRUE;
 }

@@ -78,6 +78,7 @@ static JsonObject *as_object(const Top *top, const SvMachineStats *s, gint64 now
 {
     JsonObject *object = json_object_new();
     json_object_set_string_member(object, "sandbox", s->metadata->sandbox);
+    json_object_set_string_member(object, "root", s->metadata->root);
     json_object_set_string_member(object, "domain", s->name);
     json_object_set_string_member(object, "title", s->title ? s->title : "");
     json_object_set_int_member(object, "vcpus", s->vcpus);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sandvirt top and metrics: all machines of a root. */
+/* sandvirt top and metrics: all machines of a root, a real path; NULL: of all roots. */
 #pragma once
 
 #include "conf/config.h"

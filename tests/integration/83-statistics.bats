@@ -64,6 +64,22 @@ teardown() { test_end; }
     [ "$(wc -l <"$T/live")" -ge 2 ] || fail "$(cat "$T/live")"
 }
 
+@test "top and metrics of all roots" {
+    local other=("$SANDVIRT" --config "$CONF" --root "$WORK/other")
+    run -0 "${other[@]}" top --once --json
+    assert_eq "$output" '[]'
+    run -0 "${other[@]}" top --once --json --all
+    assert_eq "$(jq -r --arg pod "$POD" '.[] | select(.sandbox == $pod).root' <<<"$output")" "$ROOT"
+    run -0 "${other[@]}" top --once --all
+    assert_has "$output" "space/$POD"
+    run -0 "${other[@]}" metrics
+    [[ $output != *"$POD"* ]] || fail "$output"
+    run -0 "${other[@]}" metrics --all
+    assert_has "$output" "sandvirt_vcpus{sandbox=\"$POD\",pod=\"space/$POD\",root=\"$ROOT\"} 1"
+    assert_has "$output" "sandvirt_container_processes{container=\"$POD\",name=\"\",sandbox=\"$POD\""
+    assert_eq "$(grep -c '^# TYPE sandvirt_start_phase_seconds' <<<"$output")" 1
+}
+
 # exits CAUSE: as metrics counts them.
 exits() { rt metrics | awk -v cause="cause=\"$1\"" 'index($0, "sandvirt_exits_total{") == 1 && index($0, cause) { n = $2 } END { print n + 0 }'; }
 
@@ -80,12 +96,12 @@ metric() { rt metrics | sed -n "s/^sandvirt_$1{container=\"$2\",.*} //p"; }
     wait_state "$ID" stopped
     run -0 rt metrics
     assert_has "$output" 'sandvirt_machines 1'
-    assert_has "$output" "sandvirt_vcpus{sandbox=\"$POD\",pod=\"space/$POD\"} 1"
+    assert_has "$output" "sandvirt_vcpus{sandbox=\"$POD\",pod=\"space/$POD\",root=\"$ROOT\"} 1"
     assert_has "$output" 'sandvirt_containers{state="stopped"} 1'
     assert_eq "$(exits exited)" $((exited + 1))
-    assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\"} 0"
+    assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\",root=\"$ROOT\"} 0"
     assert_has "$output" "sandvirt_start_phase_seconds{container=\"$POD\""
-    assert_has "$output" "sandvirt_start_seconds{container=\"$POD\",name=\"\",sandbox=\"$POD\",pod=\"space/$POD\",machine=\"new\"}"
+    assert_has "$output" "sandvirt_start_seconds{container=\"$POD\",name=\"\",sandbox=\"$POD\",pod=\"space/$POD\",root=\"$ROOT\",machine=\"new\"}"
     [ "$(metric container_memory_bytes "$POD")" -gt $((100 << 10)) ]
     assert_eq "$(metric container_processes "$POD")" 1
     # no name twice, and what a container used agrees with `events`
@@ -111,7 +127,7 @@ metric() { rt metrics | sed -n "s/^sandvirt_$1{container=\"$2\",.*} //p"; }
     assert_eq "$(exits exited)" $((exited + 1))
     assert_eq "$(exits signalled)" $((killed + 1))
     run -0 rt metrics
-    assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\"} 1"
+    assert_has "$output" "sandvirt_monitor_restarts_total{sandbox=\"$POD\",pod=\"space/$POD\",root=\"$ROOT\"} 1"
     # a container's name in its pod
     mkm "$T/named" sleep 1000
     jqe "$T/named" '.annotations["io.kubernetes.cri-o.Name"] = "k8s_side_pod_space_uid_0"'
