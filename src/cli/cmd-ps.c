@@ -21,11 +21,25 @@ static char *as_json(const Sandvirt__V1__PsResponse *response)
     return g_string_free(text, FALSE);
 }
 
+/* What has stopped has none: no error for runc. */
+static Sandvirt__V1__PsResponse *ask(SvTarget *target, SvCli *cli, const char *id, GError **error)
+{
+    Sandvirt__V1__PsRequest request = SANDVIRT__V1__PS_REQUEST__INIT;
+
+    if (sv_record_effective_state(target->record) == SV_STATE_STOPPED)
+        return (Sandvirt__V1__PsResponse *)sv_message_unpack(
+            &sandvirt__v1__ps_response__descriptor, NULL, 0, error);
+    if (!sv_lifecycle_allows(sv_record_effective_state(target->record), "ps", error))
+        return NULL;
+    request.container_id = (char *)id;
+    return (Sandvirt__V1__PsResponse *)sv_target_ask(
+        target, cli, "Ps", &request.base, &sandvirt__v1__ps_response__descriptor, error);
+}
+
 static int cmd_ps(SvCli *cli, gconstpointer values, char **args, GError **error)
 {
     const Options *opts = values;
     g_auto(SvTarget) target = SV_TARGET_INIT;
-    Sandvirt__V1__PsRequest request = SANDVIRT__V1__PS_REQUEST__INIT;
     Sandvirt__V1__PsResponse *response;
     g_autofree char *text = NULL;
     gboolean json = g_strcmp0(opts->format, "json") == 0;
@@ -34,11 +48,9 @@ static int cmd_ps(SvCli *cli, gconstpointer values, char **args, GError **error)
         g_set_error(error, SV_CLI_ERROR, SV_ERR_INVALID, "unknown format \"%s\"", opts->format);
         return -1;
     }
-    if (!sv_target_load(&target, cli, args[0], "ps", error))
+    if (!sv_target_load(&target, cli, args[0], NULL, error))
         return -1;
-    request.container_id = args[0];
-    response = (Sandvirt__V1__PsResponse *)sv_target_ask(
-        &target, cli, "Ps", &request.base, &sandvirt__v1__ps_response__descriptor, error);
+    response = ask(&target, cli, args[0], error);
     if (!response)
         return -1;
     text = json ? as_json(response) : sv_ps_table(response, args + 1, error);

@@ -177,6 +177,17 @@ gboolean sv_lifecycle_next(SvState state, SvEvent event, SvState *next, GError *
     return TRUE;
 }
 
+/* What runc says in that case: there is who looks for it. */
+static const char *runc_phrase(SvState state, const char *verb)
+{
+    if (strcmp(verb, "resume") == 0)
+        return ": container not paused";
+    if (state == SV_STATE_STOPPED &&
+        (strcmp(verb, "pause") == 0 || strcmp(verb, "update") == 0 || strcmp(verb, "stats") == 0))
+        return ": container not running";
+    return "";
+}
+
 gboolean sv_lifecycle_allows(SvState state, const char *verb, GError **error)
 {
     g_return_val_if_fail((guint)state < SV_N_STATES, FALSE);
@@ -191,8 +202,8 @@ gboolean sv_lifecycle_allows(SvState state, const char *verb, GError **error)
         else if (state == SV_STATE_STOPPED && strcmp(verb, "kill") == 0)
             g_set_error(error, SV_CORE_ERROR, SV_ERR_NOT_RUNNING, "container not running");
         else
-            g_set_error(error, SV_CORE_ERROR, SV_ERR_STATE, "cannot %s a %s container",
-                verbs[i].phrase, state_word(state));
+            g_set_error(error, SV_CORE_ERROR, SV_ERR_STATE, "cannot %s a %s container%s",
+                verbs[i].phrase, state_word(state), runc_phrase(state, verb));
         return FALSE;
     }
     g_return_val_if_reached(FALSE);

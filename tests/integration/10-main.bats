@@ -57,6 +57,13 @@ teardown() { test_end; }
     assert_refused 'cannot start a stopped container'
     run rt exec "$ID" true
     assert_refused 'cannot exec in a stopped container'
+    run rt pause "$ID"
+    assert_refused 'container not running'
+    run rt resume "$ID"
+    assert_refused 'container not paused'
+    run -0 rt ps "$ID"
+    assert_eq "${#lines[@]}" 1
+    assert_eq "$(rt ps --format json "$ID")" '[]'
     run -0 rt delete "$ID"
     assert_eq "$output" ''
     run rt state "$ID"
