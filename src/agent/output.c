@@ -27,32 +27,23 @@ static gboolean sendable(const SvOutput *output)
     if (output->broken || !output->greeted || output->eof_sent)
         return FALSE;
     if (!output->attached)
-        return output->eof && output->ring.len == 0; /* only the end is left to be told */
-    return output->sent < sv_ring_end(&output->ring) || output->eof;
+        return output->eof && output->backlog.len == 0; /* only the end is left to be told */
+    return sv_backlog_unsent(&output->backlog) || output->eof;
 }
 
 /* One DATA frame. */
 static gboolean send_one(SvChannelWaiter *waiter)
 {
     SvOutput *output = (SvOutput *)waiter;
-    gsize len;
-    guint8 *frame;
-    guint64 be = GUINT64_TO_BE(output->sent);
-    guint8 flags = output->stream;
+    GBytes *frame;
+    guint8 flags;
 
     if (!sendable(output))
         return FALSE;
-    len = MIN((gsize)(sv_ring_end(&output->ring) - output->sent), (gsize)SV_DATA_CHUNK);
-    if (output->eof && output->sent + len == sv_ring_end(&output->ring))
-        flags |= SV_FLAG_EOF | (output->reset ? SV_FLAG_BROKEN : 0);
-    frame = g_malloc(SV_FRAME_HEADER + 8 + len);
-    sv_frame_put_header(frame, (guint32)(8 + len), output->handle, SV_FRAME_DATA, flags);
-    memcpy(frame + SV_FRAME_HEADER, &be, 8);
-    sv_ring_peek(&output->ring, output->sent, frame + SV_FRAME_HEADER + 8, len);
-    output->sent += len;
-    if (flags & SV_FLAG_EOF)
-        output->eof_sent = TRUE;
-    sv_channel_send(output->channel, g_bytes_new_take(frame, SV_FRAME_HEADER + 8 + len));
+    flags = output->reset ? SV_FLAG_EOF | SV_FLAG_BROKEN : SV_FLAG_EOF;
+    frame = sv_backlog_take(&output->backlog, output->eof ? flags : 0);
+    output->eof_sent = output->eof && !sv_backlog_unsent(&output->backlog);
+    sv_channel_send(output->channel, frame);
     if (output->eof_sent)
         output->func(output, output->user_data);
     return sendable(output);
@@ -82,11 +73,10 @@ static void discard(SvOutput *output)
         close_fd(output);
 }
 
-/* One read into the ring; FALSE when there is nothing now, or no more at all. */
+/* One read; FALSE when there is nothing now, or no more at all. */
 static gboolean fill(SvOutput *output)
 {
-    ssize_t n = sv_ring_read_fd(
-        &output->ring, output->fd, MIN(sv_ring_room(&output->ring), (gsize)SV_DATA_CHUNK));
+    ssize_t n = sv_backlog_read(&output->backlog, output->fd);
 
     if (n > 0) {
         pump(output);
@@ -124,7 +114,7 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer user_data)
 /* Reads only while there is room. The source is gone meanwhile: a hang-up is always reported. */
 static void update_source(SvOutput *output)
 {
-    gboolean want = output->fd >= 0 && (output->eof || sv_ring_room(&output->ring) > 0);
+    gboolean want = output->fd >= 0 && (output->eof || sv_backlog_room(&output->backlog) > 0);
 
     if (want && !output->source)
         output->source =
@@ -136,7 +126,7 @@ static void update_source(SvOutput *output)
 /* After the process's end everything that is there is read, as far as there is room. */
 static void drain(SvOutput *output)
 {
-    while (output->fd >= 0 && !output->eof && sv_ring_room(&output->ring) > 0)
+    while (output->fd >= 0 && !output->eof && sv_backlog_room(&output->backlog) > 0)
         if (!fill(output))
             break;
     update_source(output);
@@ -150,12 +140,11 @@ SvOutput *sv_output_new(SvChannel *channel, guint32 handle, guint8 stream, int f
     output->waiter.func = send_one;
     output->channel = channel;
     output->handle = handle;
-    output->stream = stream;
     output->func = func;
     output->user_data = user_data;
     output->fd = fd;
     sv_fd_set_nonblock(fd, TRUE);
-    sv_ring_init(&output->ring, SV_STREAM_WINDOW);
+    sv_backlog_init(&output->backlog, handle, stream, SV_STREAM_WINDOW);
     return output;
 }
 
@@ -179,7 +168,7 @@ void sv_output_free(SvOutput *output)
         g_unix_fd_add(sv_fd_steal(&output->fd), G_IO_IN | G_IO_HUP | G_IO_ERR, on_leftover, NULL);
     sv_channel_forget_waiter(output->channel, &output->waiter);
     close_fd(output);
-    sv_ring_clear(&output->ring);
+    sv_backlog_clear(&output->backlog);
     g_free(output);
 }
 
@@ -193,7 +182,7 @@ void sv_output_start(SvOutput *output, gboolean attached)
 void sv_output_reset(SvOutput *output)
 {
     output->greeted = output->attached = output->eof_sent = FALSE;
-    output->sent = output->ring.base;
+    sv_backlog_rewind(&output->backlog);
     sv_channel_forget_waiter(output->channel, &output->waiter);
 }
 
@@ -207,8 +196,8 @@ void sv_output_attach(SvOutput *output, guint64 offset)
 {
     output->attached = TRUE;
     output->eof_sent = FALSE;
-    sv_ring_drop(&output->ring, offset);
-    output->sent = output->ring.base;
+    sv_backlog_drop(&output->backlog, offset);
+    sv_backlog_rewind(&output->backlog);
     if (output->ended)
         drain(output);
     update_source(output);
@@ -219,11 +208,11 @@ void sv_output_ack(SvOutput *output, guint64 offset)
 {
     if (output->broken)
         return;
-    sv_ring_drop(&output->ring, MIN(offset, output->sent));
+    sv_backlog_drop(&output->backlog, MIN(offset, output->backlog.sent));
     if (output->ended && !output->eof)
         drain(output);
-    if (output->eof && output->ring.len == 0)
-        sv_ring_clear(&output->ring);
+    if (output->eof && output->backlog.len == 0)
+        sv_backlog_clear(&output->backlog);
     update_source(output);
     pump(output);
 }
@@ -235,7 +224,7 @@ void sv_output_break(SvOutput *output)
     output->broken = TRUE;
     output->eof = TRUE;
     close_fd(output);
-    sv_ring_clear(&output->ring);
+    sv_backlog_clear(&output->backlog);
     sv_channel_forget_waiter(output->channel, &output->waiter);
     output->func(output, output->user_data);
 }

@@ -3,8 +3,8 @@
  * it, sent in DATA frames. It flows when the host is attached to it (on this connection). */
 #pragma once
 
+#include "agent/backlog.h"
 #include "agent/channel.h"
-#include "agent/ring.h"
 
 G_BEGIN_DECLS
 
@@ -16,14 +16,12 @@ struct SvOutput {
     SvChannelWaiter waiter; /* first */
     SvChannel *channel; /* not owned */
     guint32 handle;
-    guint8 stream; /* SV_STREAM_STDOUT or SV_STREAM_STDERR */
     SvOutputFunc func;
     gpointer user_data;
 
     int fd; /* -1: no more to be read */
     guint source;
-    SvRing ring;
-    guint64 sent; /* offset up to which bytes were sent on this connection */
+    SvBacklog backlog;
     gboolean greeted; /* the connection's Hello was answered */
     gboolean attached; /* the host wants it on this connection */
     gboolean ended; /* the process is gone: what its pipe holds now is the rest */

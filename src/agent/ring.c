@@ -71,24 +71,6 @@ gsize sv_ring_append(SvRing *ring, const void *data, gsize len)
     return n;
 }
 
-ssize_t sv_ring_read_fd(SvRing *ring, int fd, gsize max)
-{
-    struct iovec iov[2];
-    gsize free_bytes;
-    ssize_t n;
-
-    if (ring->cap - ring->len < FIRST_CAP / 2)
-        ring_grow(ring, ring->cap * 2);
-    free_bytes = ring->cap - ring->len;
-    n = readv(fd, iov, ring_pieces(ring, ring->len, MIN(free_bytes, max), iov));
-    if (n > 0) {
-        ring->len += (gsize)n;
-        if (ring->len == ring->cap)
-            ring_grow(ring, ring->cap * 2);
-    }
-    return n;
-}
-
 ssize_t sv_ring_write_fd(SvRing *ring, int fd, gsize max)
 {
     struct iovec iov[2];

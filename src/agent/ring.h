@@ -30,8 +30,6 @@ static inline gsize sv_ring_room(const SvRing *ring)
 }
 /* Adds at most sv_ring_room() bytes; returns how many. */
 gsize sv_ring_append(SvRing *ring, const void *data, gsize len);
-/* One readv(2) of at most @max bytes into the free space (there must be some): its result. */
-ssize_t sv_ring_read_fd(SvRing *ring, int fd, gsize max);
 /* One writev(2) of at most @max bytes from the start, which are not dropped: its result. */
 ssize_t sv_ring_write_fd(SvRing *ring, int fd, gsize max);
 /* Copies out from @offset, which must lie in the ring; returns how many bytes. */

@@ -65,9 +65,9 @@ static Sandvirt__V1__ProcessInfo *describe(SvProcess *process)
     info->exit_time_ns = process->exit_time_ns;
     info->oom = process->oom;
     if (process->out[0])
-        info->stdout_acked = process->out[0]->ring.base;
+        info->stdout_acked = process->out[0]->backlog.base;
     if (process->out[1])
-        info->stderr_acked = process->out[1]->ring.base;
+        info->stderr_acked = process->out[1]->backlog.base;
     if (process->in)
         info->stdin_received = sv_input_received(process->in);
     if (container && !process->exec) {

@@ -12,6 +12,7 @@
 
 /* How many bytes are read or frames dispatched before other sources of the loop get their turn. */
 #define INPUT_BUDGET (1024u * 1024)
+#define READ_COST (4u * 1024) /* the least that a read counts for */
 /* While more than this waits to be written nothing is read: a peer that asks and does not take the
  * answers (a hostile guest) costs no more memory than this. */
 #define QUEUE_MAX (8u * 1024 * 1024)
@@ -461,8 +462,11 @@ static gboolean read_some(SvConn *conn, gsize *budget)
     }
     if (!conn->closed && !conn->scanner)
         dispatch(conn);
-    *budget = *budget > (gsize)n ? *budget - (gsize)n : 0;
-    return !conn->closed && *budget > 0 && (gsize)n == room;
+    *budget -= MIN(*budget, MAX((gsize)n, (gsize)READ_COST));
+    if (conn->closed || *budget == 0)
+        return FALSE;
+    /* The rest of a frame is on its way: a read is cheaper than the loop's look at all it watches. */
+    return (gsize)n == room || sv_frame_reader_is_amid(conn->reader);
 }
 
 static gboolean on_input(gint fd, GIOCondition condition, gpointer user_data)

@@ -155,6 +155,11 @@ int sv_frame_reader_next(SvFrameReader *reader, SvFrame *frame, GError **error)
     return 1;
 }
 
+gboolean sv_frame_reader_is_amid(const SvFrameReader *reader)
+{
+    return reader->end > reader->start;
+}
+
 void sv_frame_reader_reset(SvFrameReader *reader)
 {
     reader->start = reader->end = 0;

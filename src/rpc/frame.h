@@ -82,6 +82,8 @@ void sv_frame_reader_added(SvFrameReader *reader, gsize len);
 void sv_frame_reader_push(SvFrameReader *reader, const void *data, gsize len); /* copies */
 /* 1: @frame is set; 0: more bytes needed; -1: broken peer (unknown type, too long), @error. */
 int sv_frame_reader_next(SvFrameReader *reader, SvFrame *frame, GError **error);
+/* TRUE: the first bytes of a frame are there, not yet all. */
+gboolean sv_frame_reader_is_amid(const SvFrameReader *reader);
 /* Drops everything buffered, also half a frame. */
 void sv_frame_reader_reset(SvFrameReader *reader);
 

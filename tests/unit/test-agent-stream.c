@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The agent's channel, streams and ring, with the host played over a socket pair. */
+#include "agent/backlog.h"
 #include "agent/channel.h"
 #include "agent/input.h"
 #include "agent/output.h"
@@ -47,6 +48,142 @@ static void test_ring(void)
     g_assert_cmpuint(ring.base, ==, end);
     sv_ring_clear(&ring);
     g_assert_cmpuint(sv_ring_end(&ring), ==, end);
+}
+
+/* ---- backlog */
+
+/* What a frame that was taken says, at @model's place of it. */
+static void check_frame(GBytes *frame, const guint8 *model, guint64 offset, guint8 flags)
+{
+    g_autoptr(SvFrameReader) reader = sv_frame_reader_new(SV_FRAME_MAX);
+    SvFrame got;
+    guint64 at;
+    const guint8 *data;
+    gsize len;
+
+    sv_frame_reader_push(reader, g_bytes_get_data(frame, NULL), g_bytes_get_size(frame));
+    g_assert_cmpint(sv_frame_reader_next(reader, &got, NULL), ==, 1);
+    g_assert_false(sv_frame_reader_is_amid(reader));
+    g_assert_true(sv_frame_parse_offset(&got, &at, &data, &len));
+    g_assert_cmpuint(got.type, ==, SV_FRAME_DATA);
+    g_assert_cmpuint(got.stream, ==, 7);
+    g_assert_cmpuint(got.flags, ==, SV_STREAM_STDERR | flags);
+    g_assert_cmpuint(at, ==, offset);
+    g_assert_cmpmem(data, len, model + offset, len);
+}
+
+/* Frames are held for a while after they were taken, as the channel's queue holds them. */
+static void test_backlog(void)
+{
+    const gsize total = 24 * 1024 * 1024;
+    g_autofree guint8 *model = g_malloc(total);
+    GQueue held = G_QUEUE_INIT;
+    SvBacklog backlog;
+    guint64 written = 0, checked = 0;
+    int ends[2];
+
+    for (gsize i = 0; i < total; i++)
+        model[i] = (guint8)(i * 2654435761u >> 13);
+    g_assert_cmpint(pipe2(ends, O_NONBLOCK | O_CLOEXEC), ==, 0);
+    fcntl(ends[1], F_SETPIPE_SZ, 1024 * 1024);
+    sv_backlog_init(&backlog, 7, SV_STREAM_STDERR, SV_STREAM_WINDOW);
+    while (written < total) {
+        gsize most = g_test_rand_bit() ? 200 : 300 * 1024;
+        gsize want = (gsize)g_test_rand_int_range(1, (int)most);
+        ssize_t n = write(ends[1], model + written, MIN(want, total - written));
+
+        if (n > 0)
+            written += (guint64)n;
+        while (sv_backlog_room(&backlog) > 0 && sv_backlog_read(&backlog, ends[0]) > 0)
+            if (g_test_rand_bit())
+                break;
+        g_assert_cmpuint(backlog.len, <=, SV_STREAM_WINDOW);
+        while (sv_backlog_unsent(&backlog) && g_test_rand_int_range(0, 4)) {
+            guint64 from = backlog.sent;
+            g_queue_push_tail(&held, sv_backlog_take(&backlog, 0));
+            check_frame(g_queue_peek_tail(&held), model, from, 0);
+            checked = MAX(checked, backlog.sent);
+        }
+        if (g_queue_get_length(&held) > 3)
+            g_queue_clear_full(&held, (GDestroyNotify)g_bytes_unref);
+        if (backlog.sent > backlog.base && g_test_rand_bit())
+            sv_backlog_drop(&backlog,
+                backlog.base +
+                    (guint64)g_test_rand_int_range(0, (int)(backlog.sent - backlog.base) + 1));
+        if (g_test_rand_int_range(0, 20) == 0) {
+            g_queue_clear_full(&held, (GDestroyNotify)g_bytes_unref);
+            sv_backlog_rewind(&backlog);
+            g_assert_cmpuint(backlog.sent, ==, backlog.base);
+        }
+    }
+    g_assert_cmpuint(checked, >, total / 2);
+    sv_backlog_clear(&backlog);
+    g_assert_cmpuint(backlog.base, ==, sv_backlog_end(&backlog));
+    /* What was taken outlives it. */
+    g_queue_clear_full(&held, (GDestroyNotify)g_bytes_unref);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* The frame with the last byte says that it is the last, or one without bytes does. */
+static void test_backlog_end(void)
+{
+    static const guint8 model[] = "abcdef";
+    g_autoptr(GBytes) first = NULL, last = NULL, empty = NULL;
+    SvBacklog backlog;
+    int ends[2];
+
+    g_assert_cmpint(pipe2(ends, O_NONBLOCK | O_CLOEXEC), ==, 0);
+    sv_backlog_init(&backlog, 7, SV_STREAM_STDERR, SV_STREAM_WINDOW);
+    g_assert_cmpint(write(ends[1], model, 3), ==, 3);
+    g_assert_cmpint(sv_backlog_read(&backlog, ends[0]), ==, 3);
+    first = sv_backlog_take(&backlog, 0);
+    check_frame(first, model, 0, 0);
+    g_assert_cmpint(write(ends[1], model + 3, 3), ==, 3);
+    g_assert_cmpint(sv_backlog_read(&backlog, ends[0]), ==, 3);
+    /* What waits to be written must not grow. */
+    check_frame(first, model, 0, 0);
+    last = sv_backlog_take(&backlog, SV_FLAG_EOF);
+    check_frame(last, model, 3, SV_FLAG_EOF);
+    empty = sv_backlog_take(&backlog, SV_FLAG_EOF);
+    check_frame(empty, model, 6, SV_FLAG_EOF);
+    sv_backlog_drop(&backlog, 1);
+    sv_backlog_rewind(&backlog);
+    g_clear_pointer(&first, g_bytes_unref);
+    first = sv_backlog_take(&backlog, SV_FLAG_EOF);
+    check_frame(first, model, 1, 0);
+    sv_backlog_drop(&backlog, 100);
+    g_assert_cmpuint(backlog.base, ==, 6);
+    g_assert_false(sv_backlog_unsent(&backlog));
+    sv_backlog_clear(&backlog);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Single bytes that nobody takes fill the backlog long before its limit: each costs what it is kept in. */
+static void test_backlog_crumbs(void)
+{
+    SvBacklog backlog;
+    guint n = 0;
+    int ends[2];
+
+    g_assert_cmpint(pipe2(ends, O_NONBLOCK | O_CLOEXEC), ==, 0);
+    sv_backlog_init(&backlog, 7, SV_STREAM_STDOUT, SV_STREAM_WINDOW);
+    while (sv_backlog_room(&backlog) > 0) {
+        g_autoptr(GBytes) frame = NULL;
+
+        g_assert_cmpint(write(ends[1], "x", 1), ==, 1);
+        g_assert_cmpint(sv_backlog_read(&backlog, ends[0]), ==, 1);
+        frame = sv_backlog_take(&backlog, 0);
+        n++;
+    }
+    g_assert_cmpuint(n, >, 4000);
+    g_assert_cmpuint(n, <, 16000);
+    sv_backlog_drop(&backlog, n);
+    g_assert_cmpuint(sv_backlog_room(&backlog), ==, SV_STREAM_WINDOW);
+    sv_backlog_clear(&backlog);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 /* ---- the fixture */
@@ -299,7 +436,7 @@ static void test_output(Fixture *f, gconstpointer data)
     got = host_collect(f, 0, TRUE, &eof);
     g_assert_cmpmem(got->data, got->len, "hello", 5);
     g_assert_false(eof);
-    g_assert_cmpuint(f->output->ring.len, ==, 0);
+    g_assert_cmpuint(f->output->backlog.len, ==, 0);
     close(f->workload[1]);
     f->workload[1] = -1;
     g_byte_array_unref(g_steal_pointer(&got));
@@ -356,7 +493,9 @@ static void test_window_and_resume(Fixture *f, gconstpointer data)
         if (part->len == 0)
             break;
     }
-    g_assert_cmpuint(first->len, ==, SV_STREAM_WINDOW);
+    /* Less what it costs to keep it in pieces. */
+    g_assert_cmpuint(first->len, <=, SV_STREAM_WINDOW);
+    g_assert_cmpuint(first->len, >, SV_STREAM_WINDOW / 8 * 7);
     host_send_bytes(f, sv_message_ack(1, SV_STREAM_STDOUT, acked));
     host_sync(f, 2);
     /* Nothing flows before Hello and Attach. */
@@ -487,6 +626,9 @@ int main(int argc, char **argv)
     /* Warnings about the peer are wanted here. */
     g_log_set_always_fatal(G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_ERROR);
     g_test_add_func("/agent/ring", test_ring);
+    g_test_add_func("/agent/backlog", test_backlog);
+    g_test_add_func("/agent/backlog/end", test_backlog_end);
+    g_test_add_func("/agent/backlog/crumbs", test_backlog_crumbs);
     for (gsize i = 0; i < G_N_ELEMENTS(tests); i++)
         g_test_add(tests[i].name, Fixture, NULL, set_up, tests[i].func, tear_down);
     return g_test_run();
