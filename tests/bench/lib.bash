@@ -166,14 +166,16 @@ floor_prepare() {
 }
 
 # bare_up: a bare domain that takes commands, held by a coprocess; its name is in BARE_NAME. Its kernel is told
-# what that of the pod is told, and its memory is of the same kind (a shared folder needs that).
+# what that of the pod is told, its memory is of the same kind (a shared folder needs that), and it has as many places for
+# CPUs: with more than one neither the kernel nor QEMU leaves out what they need among each other.
 bare_up() {
+    local pod
     floor_prepare
     BARE_NAME=svt-bare-$$
-    floor_xml "$BARE_NAME" "$WORK/boot.floor/bare.img" \
-        "$($VIRSH dumpxml "$(domain_of "$POD")" | sed -n 's:.*<cmdline>\(.*\)</cmdline>.*:\1:p')"
-    sed -i "s|</memory>|&<memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking>|" \
-        "$WORK/floor/$BARE_NAME.xml"
+    pod=$($VIRSH dumpxml "$(domain_of "$POD")")
+    floor_xml "$BARE_NAME" "$WORK/boot.floor/bare.img" "$(sed -n 's:.*<cmdline>\(.*\)</cmdline>.*:\1:p' <<<"$pod")"
+    sed -i -e "s|</memory>|&<memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking>|" \
+        -e "s|<vcpu>.*</vcpu>|$(grep -o '<vcpu .*</vcpu>' <<<"$pod")|" "$WORK/floor/$BARE_NAME.xml"
     coproc BARE { exec "$SV_BUILD/tests/bench/bare" "$WORK/floor/$BARE_NAME.xml" "$WORK/floor/$BARE_NAME.sock" 2>&1; }
     bare_pid=$BARE_PID
     bare_answer >/dev/null

@@ -395,7 +395,7 @@ no_domains() { [ -z "$(domains)" ]; }
 domains() {
     local domain
     for domain in $($VIRSH list --all --name 2>/dev/null); do
-        ! $VIRSH dumpxml "$domain" 2>/dev/null | grep -qF "$RUN/" || echo "$domain"
+        [[ $($VIRSH dumpxml "$domain" 2>/dev/null) != *"$RUN/"* ]] || echo "$domain"
     done
 }
 
@@ -404,7 +404,7 @@ domain_of() {
     local domain
     for domain in $(domains); do
         # The metadata element carries the id of the sandbox.
-        ! $VIRSH dumpxml "$domain" | grep -qF -- "$1" || echo "$domain"
+        [[ $($VIRSH dumpxml "$domain") != *"$1"* ]] || echo "$domain"
     done
 }
 vm_pid() { cat "/run/libvirt/qemu/$(domain_of "$1").pid"; }
