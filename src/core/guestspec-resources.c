@@ -185,7 +185,7 @@ static void build_block_io(
     set_part(target, "blockIO", to);
     if (ignored)
         sv_guest_warn(warnings,
-            "linux.resources.blockIO: limits of %u disks that are not in the machine are ignored",
+            "linux.resources.blockIO: limits of %u disks hold only if these are in the machine",
             ignored);
     /* Weights need a scheduler that the guest's disks do not have. */
     if (int_member(from, "weight") > 0 || (weights && json_array_get_length(weights)))

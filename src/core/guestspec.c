@@ -227,15 +227,35 @@ static const char *join_any(const char *type, const char *path, gpointer user_da
     return strcmp(type, "user") == 0 ? NULL : "/";
 }
 
+/* As if the block devices that are asked for were in the machine, with the same numbers. */
+static GHashTable *asked_devices(const SvSpec *spec)
+{
+    GHashTable *devices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    for (guint i = 0; i < spec->devices->len; i++) {
+        const SvSpecDevice *device = spec->devices->pdata[i];
+
+        if (strcmp(device->type, "b") == 0) {
+            char *key = g_strdup_printf(
+                "b:%" G_GINT64_FORMAT ":%" G_GINT64_FORMAT, device->major, device->minor);
+
+            g_hash_table_replace(devices, key, key);
+        }
+    }
+    return devices;
+}
+
 gboolean sv_guest_spec_check(const SvSpec *spec, GPtrArray *warnings, GError **error)
 {
     g_autofree SvSourceInfo *sources = g_new0(SvSourceInfo, spec->mounts->len + 1);
+    g_autoptr(GHashTable) devices = asked_devices(spec);
     SvGuestSpecParams params = {
         .container_id = "check",
         .root_path = "/",
         .sources = sources,
         .join_namespace = join_any,
         .check = TRUE,
+        .guest_devices = devices,
     };
     for (guint i = 0; i < spec->mounts->len; i++) {
         const SvSpecMount *mount = spec->mounts->pdata[i];

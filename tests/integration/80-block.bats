@@ -347,6 +347,31 @@ teardown_file() { suite_end; }
     is_free "$DEV"
 }
 
+@test "a limit of the disk's speed holds under the guest's numbers; update changes it, a foreign one is told" {
+    local major minor
+    mkm "$T/b" true
+    disk d raw 64M
+    major=$((0x$(stat -c %t "$DEV"))) minor=$((0x$(stat -c %T "$DEV")))
+    device /dev/data rwm '{}'
+    jqe "$T/b" '.linux.resources.blockIO = {throttleReadBpsDevice: [
+            {major: $a, minor: $b, rate: 4194304}, {major: 7, minor: 9999, rate: 1}],
+        throttleWriteIOPSDevice: [{major: $a, minor: $b, rate: 77}]}' --argjson a $major --argjson b $minor
+    jqe "$T/b" '.process.args = ["sleep", "1000"]'
+    new_id slow
+    "${RT[@]}" run --detach --bundle "$T/b" "$ID" >"$T/out" 2>&1 3>&- 4>&-
+    assert_has "$(cat "$T/out")" 'blockIO: limits of 1 disks hold only if these are in the machine'
+    assert_eq "$(rt exec "$ID" cat /sys/fs/cgroup/io.max)" \
+        "$(rt exec "$ID" sh -c 'printf "%d:%d" 0x$(stat -c %t /dev/data) 0x$(stat -c %T /dev/data)') rbps=4194304 wbps=max riops=max wiops=77"
+    # 12 MiB in three seconds, the first of which may be given at once.
+    took rt exec "$ID" dd if=/dev/data of=/dev/null bs=1M count=12 iflag=direct
+    [ "$MS" -gt 1500 ] || fail "$MS ms"
+    jq -n '{blockIO: {throttleReadBpsDevice: [{major: $a, minor: $b, rate: 1073741824}]}}' --argjson a $major --argjson b $minor |
+        rt update -r - "$ID"
+    assert_has "$(rt exec "$ID" cat /sys/fs/cgroup/io.max)" 'rbps=1073741824 '
+    rt delete --force "$ID"
+    is_free "$DEV"
+}
+
 @test "the disk is read-only exactly when something says so (A30)" {
     local what wanted
     disk d raw 16M

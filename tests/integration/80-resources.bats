@@ -236,6 +236,16 @@ values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
     rt exec "$POD" true
 }
 
+@test "OOM: all memory of the machine: the workload is taken, the agent is not" {
+    mkm "$T/b" awk 'BEGIN { while (1) a[i++] = sprintf("%50000d", 0) }'
+    new_id all
+    run rt run --bundle "$T/b" "$ID"
+    assert_status 137
+    [ -e "$T/b/oom" ] || fail 'no file'
+    assert_eq "$(state_of "$POD")" running
+    assert_eq "$(rt exec "$POD" echo alive)" alive
+}
+
 @test "OOM: an event for each kill, status and file once" {
     # Two children are taken, then the first process itself lives on and ends well.
     mkm "$T/b" sh -c 'read go; for i in 1 2 3; do dd if=/dev/zero of=/dev/null bs=200M count=1; done; read go; exit 4'
