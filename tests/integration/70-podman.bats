@@ -65,12 +65,19 @@ run_args() { ARGS=(run --network none --name "p$N"); }
 }
 
 @test "an executable that is not in the image: 127; not executable: 126" {
+    local program
     run_args
     run pod_man "${ARGS[@]}" --rm busybox:test nosuch
     assert_status 127
     run pod_man "${ARGS[@]}" --rm busybox:test /etc/origin
     assert_status 126
     assert_eq "$(rt list -q)" ''
+    pod_man "${ARGS[@]}" --detach busybox:test sleep 1000 >"$T/out"
+    for program in nosuch:127 /no/such:127 /etc/origin:126 /etc:126; do
+        run pod_man exec "p$N" "${program%:*}"
+        assert_status "${program#*:}"
+    done
+    pod_man rm --force --time 0 "p$N"
 }
 
 @test "volumes: read-write and read-only" {
