@@ -69,6 +69,24 @@ static gboolean remove_damaged(SvCli *cli, const char *id, const GError *why, GE
     return sv_file_remove_tree(folder, error);
 }
 
+/* A create that was cut off takes its entry away before the rest of what it has begun; an engine that deletes it tries
+ * again with the same network namespace then. */
+static void wait_for_rest(SvCli *cli, const char *id)
+{
+    g_auto(SvTarget) target = SV_TARGET_INIT;
+    g_autoptr(SvSandboxRecord) record = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (sv_target_locate(&target, cli, id, FALSE, &error))
+        record = sv_sandbox_record_load(target.paths, NULL);
+    /* CLOSED: all of it has gone just now */
+    if (record &&
+        !(sv_target_connect(&target, cli, &error) &&
+            sv_target_call(&target, "Settle", NULL, sv_target_stop_ms(&target), &error)) &&
+        !sv_error_is(error, SV_ERR_CLOSED))
+        g_info("ignoring: %s", error->message);
+}
+
 static gboolean ask_monitor(
     SvTarget *target, SvCli *cli, const char *id, gboolean force, GError **error)
 {
@@ -87,6 +105,7 @@ static gboolean ask_monitor(
         return TRUE;
     if ((force || again) && sv_error_is(local, SV_ERR_NOT_FOUND)) {
         g_error_free(local);
+        wait_for_rest(cli, id);
         return TRUE;
     }
     g_propagate_error(error, local);
@@ -101,8 +120,10 @@ static int cmd_delete(SvCli *cli, gconstpointer values, char **args, GError **er
 
     if (sv_target_load(&target, cli, args[0], opts->force ? NULL : "delete", &local))
         return ask_monitor(&target, cli, args[0], opts->force, error) ? 0 : -1;
-    if (opts->force && sv_error_is(local, SV_ERR_NOT_FOUND))
+    if (opts->force && sv_error_is(local, SV_ERR_NOT_FOUND)) {
+        wait_for_rest(cli, args[0]);
         return 0;
+    }
     if (opts->force && !target.record && local->domain != SV_BASE_ERROR)
         return remove_damaged(cli, args[0], local, error) ? 0 : -1;
     g_propagate_error(error, g_steal_pointer(&local));
