@@ -83,10 +83,9 @@ gboolean sv_pod_network_enter(SvSandbox *sandbox, const SvContainer *container, 
     return TRUE;
 }
 
-/* After the monitor was restarted: the namespace again, when it is still the same. */
-static void find_again(SvPodNetwork *network)
+void sv_pod_network_find(SvSandbox *sandbox)
 {
-    SvSandbox *sandbox = network->sandbox;
+    SvPodNetwork *network = sandbox->network;
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     guint64 id = sandbox->record->netns_id;
     GHashTableIter iter;
@@ -198,7 +197,7 @@ void sv_pod_network_frame(SvSandbox *sandbox, const SvFrame *frame)
 void sv_pod_network_recover(SvSandbox *sandbox)
 {
     SvPodNetwork *network = sandbox->network;
-    find_again(network);
+    sv_pod_network_find(sandbox);
     if (!can_sync(network) || !sandbox->record->netns_id)
         return; /* a first create was cut off, or there is nothing to follow */
     network->taken = TRUE;
@@ -271,7 +270,7 @@ void sv_pod_network_release(SvSandbox *sandbox, guint64 ticket)
     network->release_ticket = ticket;
     network->release_next = 0;
     if (network->netns_fd < 0 && sandbox->record)
-        find_again(network);
+        sv_pod_network_find(sandbox);
     if (!network->job)
         release_begin(network);
 }

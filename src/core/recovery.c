@@ -430,6 +430,7 @@ void sv_sandbox_recover(SvSandbox *sandbox, SvDone done, gpointer user_data)
         g_warning("sandbox %s: %s", sandbox->paths->sandbox, error->message);
         g_clear_error(&error);
     }
+    sv_pod_network_find(sandbox);
     sv_pod_cgroup_begin(sandbox);
     g_autofree char *boot_id = sv_process_boot_id();
     if (g_strcmp0(sandbox->record->boot_id, boot_id) != 0) {

@@ -234,6 +234,9 @@ gboolean sv_pod_network_enter(SvSandbox *sandbox, const SvContainer *container, 
 void sv_pod_network_want(SvSandbox *sandbox, guint64 ticket);
 /* Looks whether anything has changed: the machine was suspended. */
 void sv_pod_network_look(SvSandbox *sandbox);
+/* After the monitor was restarted: the namespace again, when it is still the same. A shim may be the only way to it, as
+ * long as it lives. */
+void sv_pod_network_find(SvSandbox *sandbox);
 /* Of a former monitor; the machine is up. */
 void sv_pod_network_recover(SvSandbox *sandbox);
 /* From the guest, of a forwarded connection. */
