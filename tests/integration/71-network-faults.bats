@@ -7,7 +7,7 @@ load lib
 load network
 
 setup_file() {
-    export BATS_TEST_TIMEOUT=300
+    export BATS_TEST_TIMEOUT=600
     network_suite
 }
 teardown_file() { suite_end; }
@@ -142,4 +142,194 @@ END
     wait_for 20 far busybox ping -c 1 -W 1 fd68::78:4321
     rt delete --force "$ID"
     assert_same_text 'the namespace' "$before" "$(found)"
+}
+
+# ---------------------------------------------------------------- links that change
+
+# flap FILE: changes links, as fast as ip can, while FILE is there.
+flap() {
+    local i
+    for ((i = 0; ; i++)); do
+        [ -e "$1" ] || return 0
+        # What is asked for twice, or too late, fails: that is what happens to engines, too.
+        ip -n "$POD_NS" -force -batch - <<END >/dev/null 2>&1 || true
+link add net1 address 02:66:00:00:01:$(printf %02x $((i % 256))) type veth peer name far-net1 netns $FAR_NS
+link set net1 up
+addr add 10.67.0.2/24 dev net1
+addr add 10.66.0.$((100 + i % 100))/24 dev eth0
+link set eth0 mtu $((1400 + i % 100))
+link set eth0 down
+link set eth0 up
+addr add fd66::$((i % 100 + 10))/64 dev eth0 nodad
+route add 10.70.0.0/16 via 10.66.0.1
+link set net1 down
+link set net1 name net2
+link set net2 up
+addr del 10.66.0.$((100 + i % 100))/24 dev eth0
+link del net2
+END
+    done
+}
+
+# calm: an end to all that, with two links.
+calm() {
+    rm "$T/flapping"
+    wait "$FLAP"
+    ip -n "$POD_NS" link del net1 2>/dev/null || true
+    ip -n "$POD_NS" link del net2 2>/dev/null || true
+    wire net1
+    batch "$POD_NS" <<END
+link set net1 up
+addr add 10.67.0.3/24 dev net1
+link set eth0 mtu 1400
+addr flush dev eth0
+addr add 10.66.0.2/24 brd + dev eth0
+addr add fd66::2/64 dev eth0 nodad
+route replace default via 10.66.0.1
+route replace default via fd66::1 dev eth0
+END
+}
+
+flap_begin() {
+    : >"$T/flapping"
+    flap "$T/flapping" 3>&- 4>&- &
+    FLAP=$!
+}
+
+@test "links that come, go and change while the machine starts, runs, grows, and its monitor is killed; nexthop objects" {
+    plain
+    flap_begin
+    up
+    calm
+    wait_for 30 assert_alike || assert_alike
+    wait_for 10 eval '[ "$(taps)" = 2 ]' || fail "$(taps) taps"
+    far busybox ping -c 2 -W 5 10.66.0.2
+    flap_begin
+    rt update --memory 300000000 "$ID"
+    rt update --memory 400000000 "$ID"
+    inside true
+    kill -KILL "$(monitor_pid "$ID")"
+    inside true
+    rt update --memory 500000000 "$ID"
+    calm
+    wait_for 30 assert_alike || assert_alike
+    wait_for 10 eval '[ "$(taps)" = 2 ]' || fail "$(taps) taps"
+    far busybox ping -c 2 -W 5 10.66.0.2
+    assert_eq "$($VIRSH domiflist "$(domain_of "$ID")" | grep -c sv)" 2 cards
+    # routes by way of objects are plain ones in the guest, and follow what becomes of the objects
+    here sh -c 'echo 0 >/proc/sys/net/ipv4/nexthop_compat_mode'
+    ip -n "$POD_NS" nexthop add id 7 via 10.66.0.8 dev eth0
+    ip -n "$POD_NS" route add 10.71.0.0/16 nhid 7
+    wait_for 20 eval 'inside ip route | grep -q "10.71.0.0/16 via 10.66.0.8 dev eth0"'
+    ip -n "$POD_NS" nexthop replace id 7 via 10.66.0.9 dev eth0
+    wait_for 20 eval 'inside ip route | grep -q "10.71.0.0/16 via 10.66.0.9 dev eth0"'
+    # deleted while they change
+    flap_begin
+    rt delete --force "$ID"
+    rm "$T/flapping"
+    wait "$FLAP"
+    [[ "$(found)" != *ingress* && "$(found)" != *'table sandvirt'* ]] || fail "left: $(found)"
+    assert_same_snap
+}
+
+# ---------------------------------------------------------------- killed
+
+# victims WORD...: of the sandbox in ID; "call" is the command line that is at work, CALL.
+victims() {
+    local word
+    for word in "$@"; do
+        case $word in
+        monitor) monitor_pid "$ID" ;;
+        machine) vm_pid "$ID" ;;
+        call) echo "$CALL" ;;
+        esac
+    done
+}
+
+logged() { grep -q "$ID: $1\$" "$LOG/launcher"; }
+has_tap() { [ "$(taps)" -gt 0 ]; }
+has_filter() { tc -n "$POD_NS" filter show dev eth0 ingress 2>/dev/null | grep -q mirred; }
+call_over() { ! kill -0 "$CALL" 2>/dev/null; }
+
+@test "killed while the network is taken: monitor, machine, command line, alone and together" {
+    local before moment who pids round=0 moments=('logged network' has_tap has_filter)
+    plain
+    before=$(found)
+    for who in monitor machine call 'monitor machine' 'monitor machine call'; do
+        for moment in "${moments[@]}"; do
+            # otherwise each of them at one moment
+            [ -n "${SV_LONG:-}" ] || moment=${moments[round % 3]}
+            new_id "k$((++round))"
+            mkb "$T/$ID" sleep 1000000
+            in_ns "$T/$ID"
+            rt_words
+            "${RT[@]}" create --bundle "$T/$ID" "$ID" </dev/null >"$T/out.log" 2>&1 3>&- 4>&- &
+            CALL=$!
+            # shellcheck disable=SC2086 # words
+            wait_for 60 $moment || fail "no $moment: $(cat "$T/out.log")"
+            # shellcheck disable=SC2086 # words
+            mapfile -t pids < <(victims $who)
+            kill -KILL "${pids[@]}" 2>/dev/null || true
+            wait_for 60 call_over || fail "$who at $moment: create does not end"
+            run rt delete --force "$ID"
+            [ "$status" = 0 ] || fail "$who at $moment: delete: $output"
+            assert_same_text "$who at $moment: the namespace" "$before" "$(found)"
+            assert_same_snap 10 || fail "$who at $moment"
+            [ -n "${SV_LONG:-}" ] || break
+        done
+    done
+    up
+    assert_alike
+}
+
+@test "killed while the network is given back" {
+    local before who pids moment round=0 moments=('machine: destroy' 'machine: network')
+    plain
+    before=$(found)
+    for who in monitor call machine 'monitor machine'; do
+        for moment in "${moments[@]}"; do
+            [ -n "${SV_LONG:-}" ] || moment=${moments[round++ % 2]}
+            up
+            : >"$LOG/launcher"
+            rt_words
+            "${RT[@]}" delete --force "$ID" </dev/null >"$T/out.log" 2>&1 3>&- 4>&- &
+            CALL=$!
+            # shellcheck disable=SC2086
+            mapfile -t pids < <(victims ${who/call/})
+            [ "$who" != call ] || pids=("$CALL")
+            wait_for 30 grep -q "end the $moment" "$LOG/launcher"
+            kill -KILL "${pids[@]}" 2>/dev/null || true
+            wait_for 60 call_over || fail "$who at $moment: delete does not end"
+            run rt delete --force "$ID"
+            [ "$status" = 0 ] || fail "$who at $moment: delete: $output"
+            assert_same_text "$who at $moment: the namespace" "$before" "$(found)"
+            assert_same_snap 10 || fail "$who at $moment"
+            [ -n "${SV_LONG:-}" ] || break
+        done
+    done
+}
+
+@test "the name of the namespace is gone, monitor and machine are killed; somebody still has the namespace" {
+    local before holder
+    plain
+    before=$(found)
+    ip netns exec "$POD_NS" sleep 1000 3>&- 4>&- &
+    holder=$!
+    echo $holder >>"$T/servers"
+    up
+    ip netns del "$POD_NS"
+    kill -KILL "$(monitor_pid "$ID")" "$(vm_pid "$ID")"
+    run -0 rt delete --force "$ID"
+    ip netns attach "$POD_NS" $holder
+    assert_same_text 'the namespace' "$before" "$(found)"
+    assert_same_snap
+    # the monitor lives, and has it
+    up
+    ip netns del "$POD_NS"
+    kill -KILL "$(vm_pid "$ID")"
+    wait_state "$ID" stopped
+    run -0 rt delete "$ID"
+    ip netns attach "$POD_NS" $holder
+    assert_same_text 'the namespace' "$before" "$(found)"
+    assert_same_snap
 }
