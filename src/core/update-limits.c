@@ -45,11 +45,14 @@ static void drop_unset(JsonObject *object, const char *name)
 
 static void complete_cpu(const SvRecord *record, JsonObject *cpu)
 {
-    gint64 quota = record->cpu_quota, period = record->cpu_period;
-    gboolean has_quota = get(cpu, "quota", &quota);
+    gint64 quota = 0, period = record->cpu_period;
+    gboolean named = get(cpu, "quota", &quota);
     gboolean has_period = get(cpu, "period", &period);
+    gboolean has_quota = quota != 0; /* none is -1; a zero says nothing, as for runc */
 
-    if ((!has_quota && !has_period) || (has_quota && has_period && quota == 0 && period == 0)) {
+    if (!has_quota)
+        quota = record->cpu_quota;
+    if (!has_quota && (!has_period || (named && period == 0))) {
         json_object_remove_member(cpu, "quota");
         json_object_remove_member(cpu, "period");
         return;

@@ -128,6 +128,9 @@ values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
     assert_eq "$(values cpu.max)" 'max 40000 '
     rt update --cpu-period 0 "$POD"
     assert_eq "$(values cpu.max)" 'max 100000 '
+    rt update --cpu-quota 50000 --pids-limit 55 "$POD"
+    rt update --cpu-quota 0 --pids-limit 0 "$POD"
+    assert_eq "$(values cpu.max pids.max)" '50000 100000 55 '
     # Zeros say nothing: those of runc's own example, which were a limit of no memory at all.
     rt update --memory 500m --cpu-quota 50000 --cpu-share 512 "$POD"
     echo '{"memory": {"limit": 0, "reservation": 0, "swap": 0}, "cpu": {"shares": 0, "quota": 0, "period": 0,

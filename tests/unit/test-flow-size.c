@@ -104,6 +104,9 @@ static void test_update_half(void)
         {"{\"cpu\":{\"period\":20000}}", "{\"cpu\":{\"quota\":60000,\"period\":20000}}", 3000},
         {"{\"cpu\":{\"shares\":512}}", "{\"cpu\":{\"shares\":512}}", 3000},
         {"{\"cpu\":{\"quota\":null,\"shares\":512}}", "{\"cpu\":{\"shares\":512}}", 3000},
+        {"{\"cpu\":{\"quota\":0}}", "{}", 3000},
+        {"{\"cpu\":{\"quota\":0,\"period\":20000}}", "{\"cpu\":{\"quota\":60000,\"period\":20000}}",
+            3000},
         {"{\"cpu\":{\"period\":0}}", "{\"cpu\":{\"quota\":60000,\"period\":100000}}", 600},
         {"{\"cpu\":{\"quota\":-1}}", "{\"cpu\":{\"quota\":-1,\"period\":100000}}", 0},
         {"{\"cpu\":{\"quota\":0,\"period\":0,\"shares\":0},\"memory\":{\"limit\":0,"
