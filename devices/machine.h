@@ -63,7 +63,6 @@ typedef struct {
     guint root_ports;
     char *partition; /* resource partition; nullable */
     int uid, gid; /* DAC label of QEMU; -1: libvirt's default */
-    gboolean console_shell;
     GPtrArray *devices; /* of SvDevice: present from the start */
 } SvMachine;
 #define SV_SHARE_TAG "sandvirt"

@@ -76,12 +76,20 @@ void sv_boot_console(void)
         close(fd);
 }
 
-gboolean sv_boot_wants_debug(void)
+gboolean sv_boot_has_word(const char *word)
 {
     g_autofree char *text = NULL;
+    g_auto(GStrv) words = NULL;
 
-    return g_file_get_contents("/proc/cmdline", &text, NULL, NULL) &&
-        strstr(text, "sandvirt.log=debug") != NULL;
+    if (!g_file_get_contents("/proc/cmdline", &text, NULL, NULL))
+        return FALSE;
+    words = g_strsplit_set(text, " \n", -1);
+    return g_strv_contains((const char *const *)words, word);
+}
+
+gboolean sv_boot_wants_debug(void)
+{
+    return sv_boot_has_word("sandvirt.log=debug");
 }
 
 static void loopback_up(void)

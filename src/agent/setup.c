@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/setup.h"
+#include "agent/shell.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/mount.h"
@@ -141,6 +142,7 @@ static void share_finish(Share *share, int errsv)
         sv_call_fail(share->call, error);
     } else {
         share->call->agent->set_up = TRUE;
+        sv_shell_begin(share->call->agent);
         sv_call_reply(share->call, NULL);
     }
     g_free(share->tag);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The machine of a sandbox as plain data, from configuration and record. */
+#include "core/console-shell.h"
 #include "core/sandbox-priv.h"
 #include "core/uids.h"
 
@@ -26,6 +27,8 @@ static char *build_cmdline(const SvSandbox *sandbox)
     if (sandbox->accel == SV_ACCEL_TCG)
         g_string_append(line, " " CMDLINE_TCG);
     g_string_append_printf(line, " sandvirt.log=%s", agent_level(sandbox->config->log_level));
+    if (sandbox->config->console_shell)
+        g_string_append(line, " " SV_CONSOLE_SHELL_ARG);
     if (sandbox->config->kernel_args && *sandbox->config->kernel_args)
         g_string_append_printf(line, " %s", sandbox->config->kernel_args);
     return g_string_free(g_steal_pointer(&line), FALSE);
@@ -101,7 +104,6 @@ SvMachine *sv_machine_build(SvSandbox *sandbox, GError **error)
     machine->uid = sandbox->record->uid;
     /* The user's own group: an id of the range is no group of the host. */
     machine->gid = machine->uid >= 0 ? sv_uids_group(machine->uid) : -1;
-    machine->console_shell = config->console_shell;
     machine->partition = g_strdup(sandbox->record->partition);
     return machine;
 }

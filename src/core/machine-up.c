@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* From nothing to an agent that answers: the share, the domain, the channel. One start for all
  * containers that want the machine meanwhile. */
+#include "core/console-shell.h"
 #include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 #include "core/timeline-write.h"
@@ -76,10 +77,13 @@ static void step_share(SvSequence *seq, gpointer user_data)
     g_autofree char *kernel = NULL, *image = NULL;
     if (check_mount_namespace(&error) &&
         sv_config_guest_image(sandbox->config, &kernel, &image, &error) &&
-        sv_share_make(sandbox->paths, kernel, image, &error))
+        sv_share_make(sandbox->paths, kernel, image, &error)) {
+        if (sandbox->config->console_shell)
+            sv_console_shell_offer(sandbox->paths);
         sv_sequence_next(seq);
-    else
+    } else {
         sv_sequence_fail(seq, error);
+    }
 }
 
 static void undo_share(SvSequence *seq, gpointer user_data)

@@ -209,3 +209,65 @@ not_in_guest() { ! in_guest "$1"; }
     within 5000 'delete --force in a suspended machine'
     assert_same_snap
 }
+
+# told ID [ATTRIBUTE...]: the domain's metadata has that container, with these attributes (none: it has not).
+told() {
+    local line attribute
+    line=$($VIRSH metadata "$DOMAIN" https://sandvirt.org/xmlns/domain/1.0 | grep -F "id=\"$1\"") || true
+    [ $# -gt 1 ] || { [ -z "$line" ] && return 0; }
+    [ -n "$line" ] || return 1
+    for attribute in "${@:2}"; do
+        [[ $line == *" $attribute"* ]] || return 1
+    done
+}
+
+@test "virsh metadata: containers and their states as they are; title, description, statistics" {
+    member_up a sleep 1000
+    wait_for 5 told "$ID" 'state="created"'
+    rt start "$ID"
+    wait_for 5 told "$ID" 'state="running"'
+    rt pause "$ID"
+    wait_for 5 told "$ID" 'state="paused"'
+    rt resume "$ID"
+    wait_for 5 told "$ID" 'state="running"'
+    rt kill "$ID" KILL
+    wait_for 10 told "$ID" 'state="stopped"' 'cause="signalled"' ||
+        fail "$($VIRSH metadata "$DOMAIN" https://sandvirt.org/xmlns/domain/1.0)"
+    rt delete "$ID"
+    wait_for 5 told "$ID"
+    told "$POD" 'state="running"'
+    assert_eq "$($VIRSH desc --title "$DOMAIN")" "space/$POD"
+    assert_has "$($VIRSH desc "$DOMAIN")" "sandvirt sandbox $POD"
+    run -0 virsh -c qemu:///system domstats "$DOMAIN"
+    assert_has "$output" state.state=1
+    assert_has "$output" vcpu.current=1
+}
+
+# console STEP...: what virsh shows of the machine's console while the steps are made (tests/integration/terminal).
+console() {
+    timeout 60 "$SV_SOURCE/tests/integration/terminal" around 24 80 virsh -c qemu:///system console --force "$DOMAIN" -- "$@" \
+        </dev/null >"$T/console" 2>&1 3>&- 4>&-
+}
+
+@test "virsh console: the agent's log, and no shell" {
+    console 'wait=: Exec' 'send=\recho shell-$((40+2))\r' 'wait=: Exec' 'send=\x1d' &
+    wait_for 20 grep -q 'Escape character' "$T/console"
+    rt exec "$POD" true
+    wait_for 20 grep -q ': Exec' "$T/console"
+    rt exec "$POD" true
+    wait $! || fail "$(cat "$T/console")"
+    assert_has "$(cat "$T/console")" 'sandvirt-agent: request'
+    [[ $(cat "$T/console") != *shell-42* ]] || fail 'there is a shell'
+}
+
+@test "virsh console: a shell where the configuration says so, and another one after it" {
+    write_conf log.console_shell=true log.log_level=warning
+    pod_up shell
+    write_conf timeouts.grace_ms=2000
+    DOMAIN=$(domain_of "$POD")
+    console 'wait=Escape character' 'enter=guest:' 'send=echo shell-$((40+2)); tty; ls /run/sandvirt\r' 'wait=shell-42' \
+        'wait=/dev/ttyS0' 'wait=share' 'wait=guest:' 'send=exit\r' 'wait=guest:' 'send=echo again-$((1+1))\r' 'wait=again-2' 'send=\x1d' ||
+        fail "$(cat "$T/console")"
+    assert_has "$(cat "$T/console")" shell-42
+    assert_has "$(cat "$T/console")" again-2
+}
