@@ -308,7 +308,7 @@ END
 }
 
 @test "two vCPUs: two queues; checksums and long frames are the host's work" {
-    local tap
+    local tap before received sent
     plain
     new_id n
     mkb "$T/b" sleep 1000000
@@ -321,8 +321,16 @@ END
     assert_eq "$(inside sh -c 'echo /sys/class/net/eth0/queues/[rt]x-*')" \
         "$(printf '/sys/class/net/eth0/queues/%s ' rx-0 rx-1 tx-0 tx-1 | sed 's/ $//')"
     serve inside tcp-serve :: 700
-    assert_eq "$(seq 1 200000 | far "$PAYLOAD" tcp 10.66.0.2 700 | sha256sum)" "$(seq 1 200000 | sha256sum)"
+    before=$(frames)
+    assert_eq "$(seq 1 500000 | far "$PAYLOAD" tcp 10.66.0.2 700 | sha256sum)" "$(seq 1 500000 | sha256sum)"
+    # 3.4 MB each way: in frames of 1500 bytes 2300 at least, and there are about 100
+    read -r received sent <<<"$(frames)"
+    [ $((received - ${before% *})) -lt 1000 ] || fail "the machine sent $((received - ${before% *})) frames"
+    [ $((sent - ${before#* })) -lt 1000 ] || fail "the machine got $((sent - ${before#* })) frames"
 }
+
+# frames: received and sent by the other side.
+frames() { ip -n "$FAR_NS" -s -j link show far-eth0 | jq -r '.[0].stats64 | "\(.rx.packets) \(.tx.packets)"'; }
 
 @test "eight links" {
     local i
