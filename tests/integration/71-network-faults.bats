@@ -78,9 +78,9 @@ has_descriptors() { [ "$(descriptors "$1")" -le "$2" ]; }
     local before first second winner loser round pids
     plain
     before=$(found)
-    for round in 1 2 3; do
-        new_id a$round && first=$ID
-        new_id b$round && second=$ID
+    for round in $(seq "$(rounds 10)"); do
+        new_id "a$round" && first=$ID
+        new_id "b$round" && second=$ID
         pids=()
         for ID in "$first" "$second"; do
             mkb "$T/$ID" sleep 1000000
