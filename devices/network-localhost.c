@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -45,6 +46,14 @@ static struct nl_msg *table_new(guint16 type, guint16 flags)
 {
     struct nl_msg *msg = message_new(type, flags, NFPROTO_INET);
     nla_put_string(msg, NFTA_TABLE_NAME, TABLE);
+    return msg;
+}
+
+/* One that nobody else can change, and that goes with its socket: whatever is killed, it is not left behind. */
+static struct nl_msg *owned_table_new(void)
+{
+    struct nl_msg *msg = table_new(NFT_MSG_NEWTABLE, NLM_F_CREATE);
+    put_be32(msg, NFTA_TABLE_FLAGS, NFT_TABLE_F_OWNER);
     return msg;
 }
 
@@ -216,13 +225,10 @@ static struct nl_msg *rule_catch(gboolean ipv6, guint16 port)
 }
 
 /* All are done, or none is. */
-static gboolean send_batch(int netns_fd, GPtrArray *msgs, int *errsv, GError **error)
+static gboolean send_batch(SvNetlink *nl, GPtrArray *msgs, int *errsv, GError **error)
 {
-    g_autoptr(SvNetlink) nl = sv_netlink_new_in(netns_fd, NETLINK_NETFILTER, error);
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     guint answers = msgs->len;
-    if (nl == NULL)
-        return FALSE;
     struct nl_sock *sock = sv_netlink_socket(nl);
     /* What begins and ends it is not answered. */
     nl_socket_disable_auto_ack(sock);
@@ -244,13 +250,15 @@ static GPtrArray *batch_messages(void)
     return g_ptr_array_new_with_free_func((GDestroyNotify)nlmsg_free);
 }
 
-static gboolean make_table(int netns_fd, const guint16 ports[2], GError **error)
+/* The descriptor of the socket that owns it, or -1. */
+static int make_table(int netns_fd, const guint16 ports[2], GError **error)
 {
+    g_autoptr(SvNetlink) nl = sv_netlink_new_in(netns_fd, NETLINK_NETFILTER, error);
     g_autoptr(GPtrArray) msgs = batch_messages();
-    /* Made, removed and made: whatever was there before. */
+    /* Made, removed and made: whatever nobody owns. */
     g_ptr_array_add(msgs, table_new(NFT_MSG_NEWTABLE, NLM_F_CREATE));
     g_ptr_array_add(msgs, table_new(NFT_MSG_DELTABLE, 0));
-    g_ptr_array_add(msgs, table_new(NFT_MSG_NEWTABLE, NLM_F_CREATE));
+    g_ptr_array_add(msgs, owned_table_new());
     g_ptr_array_add(msgs, chain_new());
     g_ptr_array_add(msgs, rule_pass_others());
     g_ptr_array_add(msgs, rule_pass_no_tcp());
@@ -258,10 +266,10 @@ static gboolean make_table(int netns_fd, const guint16 ports[2], GError **error)
     for (guint i = 0; i < 2; i++)
         if (ports[i] != 0)
             g_ptr_array_add(msgs, rule_catch(i == 1, ports[i]));
-    if (send_batch(netns_fd, msgs, NULL, error))
-        return TRUE;
+    if (nl && send_batch(nl, msgs, NULL, error))
+        return fcntl(nl_socket_get_fd(sv_netlink_socket(nl)), F_DUPFD_CLOEXEC, 3);
     g_prefix_error(error, "nf_tables: ");
-    return FALSE;
+    return -1;
 }
 
 /* ---- listeners */
@@ -314,15 +322,17 @@ static guint16 port_of(int fd)
     return u.any.sa_family == AF_INET6 ? u.in6.sin6_port : u.in.sin_port;
 }
 
-gboolean sv_localhost_catch(int netns_fd, int fds[2], GError **error)
+gboolean sv_localhost_catch(int netns_fd, int fds[2], int *table, GError **error)
 {
     g_auto(SvFd) fd4 = -1;
     g_auto(SvFd) fd6 = -1;
     if (!listen_in(netns_fd, FALSE, &fd4, error) || !listen_in(netns_fd, TRUE, &fd6, error))
         return FALSE;
     const guint16 ports[2] = {port_of(fd4), port_of(fd6)};
-    if (!make_table(netns_fd, ports, error))
+    int owner = make_table(netns_fd, ports, error);
+    if (owner < 0)
         return FALSE;
+    *table = owner;
     fds[0] = sv_fd_steal(&fd4);
     fds[1] = sv_fd_steal(&fd6);
     return TRUE;
@@ -330,12 +340,15 @@ gboolean sv_localhost_catch(int netns_fd, int fds[2], GError **error)
 
 gboolean sv_localhost_release(int netns_fd, GError **error)
 {
+    g_autoptr(SvNetlink) nl = sv_netlink_new_in(netns_fd, NETLINK_NETFILTER, error);
     g_autoptr(GPtrArray) msgs = batch_messages();
     g_autoptr(GError) local = NULL;
     int errsv = 0;
+    if (!nl)
+        return FALSE;
     g_ptr_array_add(msgs, table_new(NFT_MSG_DELTABLE, 0));
-    if (send_batch(netns_fd, msgs, &errsv, &local) || errsv == ENOENT || errsv == EOPNOTSUPP ||
-        errsv == EPROTONOSUPPORT)
+    if (send_batch(nl, msgs, &errsv, &local) || errsv == ENOENT || errsv == EPERM ||
+        errsv == EOPNOTSUPP || errsv == EPROTONOSUPPORT)
         return TRUE;
     g_propagate_prefixed_error(error, g_steal_pointer(&local), "nf_tables: ");
     return FALSE;

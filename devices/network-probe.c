@@ -19,11 +19,12 @@ gboolean sv_network_probe_take(GError **error)
 
 gboolean sv_network_probe_localhost(GError **error)
 {
-    int fds[2] = {-1, -1};
+    int fds[2] = {-1, -1}, table = -1;
     g_auto(SvFd) fd = sv_netns_make(error);
-    if (fd < 0 || !sv_localhost_catch(fd, fds, error))
+    if (fd < 0 || !sv_localhost_catch(fd, fds, &table, error))
         return FALSE;
     sv_fd_close(fds[0]);
     sv_fd_close(fds[1]);
+    sv_fd_close(table);
     return TRUE;
 }

@@ -30,6 +30,7 @@ static void job_free(gpointer data)
     g_free(work->forward_error);
     sv_fd_close(work->listeners[0]);
     sv_fd_close(work->listeners[1]);
+    sv_fd_close(work->table_fd);
     sv_net_state_free(work->state);
     sv_netlink_free(work->events);
     g_clear_pointer(&work->foreign, g_hash_table_unref);
@@ -166,8 +167,10 @@ static gboolean read_namespace(SvNetworkWork *work, GError **error)
     }
     if (work->ask.forward) {
         g_autoptr(GError) local = NULL;
-        if (!sv_localhost_catch(work->netns_fd, work->listeners, &local))
+        if (!sv_localhost_catch(work->netns_fd, work->listeners, &work->table_fd, &local)) {
+            work->forward_taken = sv_error_is(local, SV_ERR_PERMISSION);
             work->forward_error = g_strdup(local->message);
+        }
     }
     work->netns_id = number_of(nl, work->netns_fd);
     work->foreign = g_hash_table_new(NULL, NULL);
@@ -249,7 +252,8 @@ static void start(
     g_return_if_fail(network->job == NULL);
     network->job = job;
     job->network = network;
-    job->work.listeners[0] = job->work.listeners[1] = job->work.claim_fd = -1;
+    job->work.listeners[0] = job->work.listeners[1] = -1;
+    job->work.claim_fd = job->work.table_fd = -1;
     job->work.netns_fd = fcntl(network->netns_fd, F_DUPFD_CLOEXEC, 3);
     job->work.multicast_fd =
         network->multicast_fd < 0 ? -1 : fcntl(network->multicast_fd, F_DUPFD_CLOEXEC, 3);

@@ -39,6 +39,7 @@ struct SvPodNetwork {
     guint events_source, settle_timer;
     gboolean changed; /* while a sync was at work */
     SvForwarding *forwarding; /* of connections to localhost; nullable */
+    int table_fd; /* what brings them to it goes with this; -1 */
     gboolean no_forwarding; /* it was tried in vain */
 };
 
@@ -71,7 +72,9 @@ typedef struct {
     int claim_fd; /* -1: none */
     char *claim_error; /* somebody else has it; nullable */
     int listeners[2]; /* -1: none */
+    int table_fd; /* of connections that come to them; -1 */
     char *forward_error; /* nullable */
+    gboolean forward_taken; /* another machine forwards them */
     gboolean made_qdisc;
     gboolean link_gone; /* which is why it could not be taken */
 } SvNetworkWork;

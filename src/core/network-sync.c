@@ -345,9 +345,12 @@ static void take_work(SvPodNetwork *network, SvNetworkWork *work)
         network->multicast_fd = sv_fd_steal(&work->multicast_fd);
     if (work->forward_error) {
         network->no_forwarding = TRUE;
-        g_warning("sandbox %s: connections to localhost are not forwarded: %s",
+        /* Another machine in the same empty namespace is nothing to warn of; in one with links it is refused. */
+        g_log(G_LOG_DOMAIN, work->forward_taken ? G_LOG_LEVEL_INFO : G_LOG_LEVEL_WARNING,
+            "sandbox %s: connections to localhost are not forwarded: %s",
             network->sandbox->paths->sandbox, work->forward_error);
     } else if (work->ask.forward && !network->forwarding) {
+        network->table_fd = sv_fd_steal(&work->table_fd);
         sv_pod_network_forward(network, work->listeners);
     }
 }

@@ -16,7 +16,7 @@ SvPodNetwork *sv_pod_network_new(SvSandbox *sandbox)
 {
     SvPodNetwork *network = g_new0(SvPodNetwork, 1);
     network->sandbox = sandbox;
-    network->netns_fd = network->claim_fd = network->multicast_fd = -1;
+    network->netns_fd = network->claim_fd = network->multicast_fd = network->table_fd = -1;
     network->tickets = g_array_new(FALSE, FALSE, sizeof(guint64));
     network->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     network->failures = g_hash_table_new(NULL, NULL);
@@ -32,6 +32,7 @@ static void stop_watching(SvPodNetwork *network)
         g_source_remove(network->settle_timer);
     network->events_source = network->settle_timer = 0;
     g_clear_pointer(&network->events, sv_netlink_free);
+    sv_fd_clear(&network->table_fd);
     g_clear_pointer(&network->forwarding, sv_forwarding_free);
     network->no_forwarding = FALSE;
 }

@@ -94,13 +94,14 @@ static void test_catch(gconstpointer data)
     g_auto(SvFd) fd4 = -1;
     g_auto(SvFd) fd6 = -1;
     g_auto(SvFd) peer = -1;
-    int fds[2] = {-1, -1};
+    g_auto(SvFd) table = -1;
+    int fds[2] = {-1, -1}, none[2] = {-1, -1}, no_table = -1;
 
     if (!enter_new())
         return;
     ip("link set lo up\n");
     g_auto(SvFd) here = keep_current();
-    gboolean ok = sv_localhost_catch(here, fds, &error);
+    gboolean ok = sv_localhost_catch(here, fds, &table, &error);
     fd4 = fds[0];
     fd6 = fds[1];
     if (!ok && (sv_error_is(error, SV_ERR_UNSUPPORTED) || sv_error_is(error, SV_ERR_NOT_FOUND))) {
@@ -126,21 +127,32 @@ static void test_catch(gconstpointer data)
     sv_fd_clear(&peer);
     g_assert_cmpuint(accepted(ours, &peer), ==, 0);
 
-    /* again, as a new monitor does */
+    /* somebody else may neither replace it nor take it away */
+    g_assert_false(sv_localhost_catch(here, none, &no_table, &error));
+    g_assert_true(sv_error_is(error, SV_ERR_PERMISSION));
+    g_clear_error(&error);
+    g_assert_cmpint(no_table, ==, -1);
+    g_assert_true(sv_localhost_release(here, &error));
+    g_auto(SvFd) still = connect_at(ipv6, 6002);
+    g_assert_cmpuint(accepted(ours, &peer), ==, 6002);
+    sv_fd_clear(&peer);
+
+    /* it goes with who made it; then again, as a new monitor does */
     sv_fd_clear(&fd4);
     sv_fd_clear(&fd6);
-    g_assert_true(sv_localhost_catch(here, fds, &error));
+    sv_fd_clear(&table);
+    g_assert_cmpint(connect_at(ipv6, 6001), ==, -1);
+    g_assert_cmpint(errno, ==, ECONNREFUSED);
+    g_assert_true(sv_localhost_catch(here, fds, &table, &error));
     fd4 = fds[0];
     fd6 = fds[1];
     g_auto(SvFd) third = connect_at(ipv6, 1);
     g_assert_cmpuint(accepted(ipv6 ? fd6 : fd4, &peer), ==, 1);
 
+    /* none is fine */
+    sv_fd_clear(&table);
     g_assert_true(sv_localhost_release(here, &error));
     g_assert_no_error(error);
-    g_assert_cmpint(connect_at(ipv6, 6001), ==, -1);
-    g_assert_cmpint(errno, ==, ECONNREFUSED);
-    /* twice is fine */
-    g_assert_true(sv_localhost_release(here, &error));
 }
 
 /* What `sandvirt check` tries says the same. */
