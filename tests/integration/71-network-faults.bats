@@ -97,6 +97,7 @@ has_descriptors() { [ "$(descriptors "$1")" -le "$2" ]; }
         ID=$winner
         assert_alike
         assert_eq "$(taps)" 1 taps
+        [[ "$(found)" = *'table sandvirt'* ]] || fail 'the refused one took the forwarding away'
         run rt state "$loser"
         assert_refused
         rt delete --force "$winner"
