@@ -266,10 +266,14 @@ static int make_table(int netns_fd, const guint16 ports[2], GError **error)
     for (guint i = 0; i < 2; i++)
         if (ports[i] != 0)
             g_ptr_array_add(msgs, rule_catch(i == 1, ports[i]));
-    if (nl && send_batch(nl, msgs, NULL, error))
-        return fcntl(nl_socket_get_fd(sv_netlink_socket(nl)), F_DUPFD_CLOEXEC, 3);
-    g_prefix_error(error, "nf_tables: ");
-    return -1;
+    if (!nl || !send_batch(nl, msgs, NULL, error)) {
+        g_prefix_error(error, "nf_tables: ");
+        return -1;
+    }
+    int fd = fcntl(nl_socket_get_fd(sv_netlink_socket(nl)), F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        sv_error_set_errno(error, SV_NET_ERROR, errno, "keep the socket of nf_tables");
+    return fd;
 }
 
 /* ---- listeners */

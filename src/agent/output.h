@@ -25,7 +25,7 @@ struct SvOutput {
     gboolean greeted; /* the connection's Hello was answered */
     gboolean attached; /* the host wants it on this connection */
     gboolean ended; /* the process is gone: what its pipe holds now is the rest */
-    gboolean eof; /* nothing is added to the ring any more */
+    gboolean eof; /* nothing is added to the backlog any more */
     gboolean eof_sent; /* on this connection */
     gboolean broken; /* the host wants nothing more of it */
     gboolean connection; /* one can be reset, which is no end of file */
