@@ -124,8 +124,23 @@ void sv_sequence_drop(SvSequence *seq)
     g_free(seq);
 }
 
+/* One line that tells where the time went. */
+static void log_times(const SvSequence *seq)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (guint i = 0; i < seq->times->len; i++) {
+        const SvStepTime *time = seq->times->pdata[i];
+
+        g_string_append_printf(text, "%s %s %" G_GINT64_FORMAT " ms", i > 0 ? "," : "", time->name,
+            (time->end_us - time->start_us) / 1000);
+    }
+    g_debug("%s took:%s", seq->label, text->str);
+}
+
 static void finish(SvSequence *seq)
 {
+    log_times(seq);
     seq->done(seq, seq->error, seq->user_data);
     sv_sequence_drop(seq);
 }
