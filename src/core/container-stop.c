@@ -10,6 +10,8 @@
 #define SHIM_DRAIN_MS 3000
 #define SIGKILL_STATUS (128 + SIGKILL)
 #define RELEASE_FIRST_MS 10 /* the guest's FORGETs reach virtiofsd within this, mostly */
+/* What the guest still holds then is detached lazily: engines wait 5 s for a killed process to be gone. */
+#define RELEASE_LAST_MS 2000
 
 static gboolean guest_reachable(const SvContainer *container)
 {
@@ -195,8 +197,8 @@ static void step_share(SvSequence *seq, gpointer user_data)
     GError *error = NULL;
     gboolean lazy = container->guest_silent || !guest_reachable(container);
     container->stop = seq;
-    container->release_deadline =
-        g_get_monotonic_time() + (gint64)container->sandbox->config->unplug_ms * 1000;
+    container->release_deadline = g_get_monotonic_time() +
+        (gint64)MIN(container->sandbox->config->unplug_ms, RELEASE_LAST_MS) * 1000;
     if (try_release(container, lazy, &error)) {
         sv_sequence_next(seq);
     } else if (!lazy && sv_error_is(error, SV_ERR_BUSY)) {

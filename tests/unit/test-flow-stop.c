@@ -594,6 +594,24 @@ static void test_silent(gconstpointer data)
     }
 }
 
+/* Engines wait 5 s for a killed process to be gone, whatever a device may take to leave. */
+static void test_share_held(void)
+{
+    FlowFixture *flow = flow_new("unplug_ms = 60000");
+    FlowContainer *container = make(flow, "a", IN_RUNNING);
+    g_auto(FlowAnswer) answer = {0};
+    int fd = hold_share(flow);
+    gint64 start = g_get_monotonic_time();
+    kill_with(container, SIGKILL, FALSE, &answer);
+    flow_assert_ok(&answer);
+    flow_wait_stopped(container, 137, SV_CAUSE_SIGNALLED);
+    g_assert_cmpint(g_get_monotonic_time() - start, <, 4 * G_USEC_PER_SEC);
+    g_assert_cmpuint(flow->sandbox->record->warnings->len, >, 0);
+    sv_fd_clear(&fd);
+    flow_delete(container, FALSE);
+    end_flow(flow);
+}
+
 /* The caller's reader takes nothing: the stop waits for it a while, the shim as long as it lives; a delete
  * ends it. */
 static void test_shim_stays(gconstpointer data)
@@ -668,6 +686,7 @@ static void add_rest(void)
     g_test_add_data_func("/flow/stop/record/force", "force", test_record);
     g_test_add_data_func("/flow/stop/record/delete", "delete", test_record);
     g_test_add_data_func("/flow/stop/record/stop", "stop", test_record);
+    g_test_add_func("/flow/stop/share-held", test_share_held);
     g_test_add_data_func("/flow/stop/silent/ready", GUINT_TO_POINTER(IN_READY), test_silent);
     g_test_add_data_func("/flow/stop/silent/running", GUINT_TO_POINTER(IN_RUNNING), test_silent);
     g_test_add_data_func(
