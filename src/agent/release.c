@@ -87,6 +87,10 @@ static void cleanup_work(gpointer data)
 
     for (guint i = cleanup->mounts->len; i > 0; i--)
         unmount(cleanup, g_ptr_array_index(cleanup->mounts, i - 1));
+    /* While the cgroup is there: what the kernel remembers is kept for each cgroup, and what it moves from a
+     * removed one to its parent passes by a drop of the caches that comes at that moment. */
+    if (cleanup->shared)
+        let_share_go();
     if (!sv_cgroup_remove(cleanup->cgroup, &error)) {
         cleanup->busy = TRUE;
         warn_and_clear(&error);
@@ -95,8 +99,6 @@ static void cleanup_work(gpointer data)
         warn_and_clear(&error);
     if (!sv_file_remove_tree(cleanup->dir, &error))
         warn_and_clear(&error);
-    if (cleanup->shared)
-        let_share_go();
 }
 
 /* Exits the host has acknowledged are over; the others stay until it does. */
