@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,6 +314,38 @@ static int verb_zombies(int argc, char **argv)
     return 0;
 }
 
+/* code DIR COUNT: the files 1 to COUNT in DIR are pages of code, each a function that returns the number of the file. They
+ * are run one after the other at the same address, and removed, so that the next one gets the same memory. */
+static int verb_code(int argc, char **argv)
+{
+    const size_t page = 4096;
+    void *const place = (void *)0x40000000;
+    for (unsigned number = 1; number <= (unsigned)atoi(argv[1]); number++) {
+        char path[4096];
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%u", argv[0], number);
+        int fd = open(path, O_RDONLY);
+        if (fd < 0 || fstat(fd, &st) < 0)
+            return failed(path);
+        size_t size = (size_t)st.st_size;
+        char *map =
+            mmap(place, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0);
+        if (map == MAP_FAILED)
+            return failed("mmap");
+        for (size_t at = 0; at < size; at += page) {
+            unsigned got = ((unsigned (*)(void))(uintptr_t)(map + at))();
+            if (got != number) {
+                fprintf(stderr, "payload: page %zu of file %u runs as that of file %u\n", at / page,
+                    number, got);
+                return 1;
+            }
+        }
+        if (munmap(map, size) < 0 || close(fd) < 0 || unlink(path) < 0)
+            return failed(path);
+    }
+    return 0;
+}
+
 /* now: the clock, in milliseconds. */
 static int verb_now(int argc, char **argv)
 {
@@ -331,6 +364,7 @@ int main(int argc, char **argv)
         int (*run)(int argc, char **argv);
     } verbs[] = {
         {"now", 0, verb_now},
+        {"code", 2, verb_code},
         {"mmap", 1, verb_mmap},
         {"flock", 1, verb_flock},
         {"hold-lock", 2, verb_hold_lock},
