@@ -12,28 +12,42 @@ static gint compare(gconstpointer a, gconstpointer b)
     return g_strcmp0((*one)->metadata->sandbox, (*two)->metadata->sandbox);
 }
 
+/* The records of the containers of a root, read once for all of its machines. (transfer none) */
+static GPtrArray *records_of(GHashTable *roots, const char *root)
+{
+    GPtrArray *records = g_hash_table_lookup(roots, root);
+    if (!records) {
+        records = sv_record_list(root, NULL, NULL);
+        if (!records)
+            records = g_ptr_array_new();
+        g_hash_table_insert(roots, g_strdup(root), records);
+    }
+    return records;
+}
+
 /* libvirt counts the room for more memory as memory, and does not find the network cards. */
-static void take_record(const SvConfig *config, SvMachineStats *stats)
+static void take_record(const SvConfig *config, SvMachineStats *stats, GHashTable *roots)
 {
     const char *root = stats->metadata->root;
     g_autoptr(SvPaths) paths = sv_paths_new(config, root, stats->metadata->sandbox, FALSE, NULL);
     g_autoptr(SvSandboxRecord) record = paths ? sv_sandbox_record_load(paths, NULL) : NULL;
-    if (record && record->memory_mib > 0)
-        stats->memory = record->memory_mib * MIB;
     if (!record)
         return;
-    g_autoptr(GPtrArray) containers = sv_record_list(root, NULL, NULL);
-    sv_network_count(record, containers, &stats->net_received, &stats->net_sent);
+    if (record->memory_mib > 0)
+        stats->memory = record->memory_mib * MIB;
+    sv_network_count(record, records_of(roots, root), &stats->net_received, &stats->net_sent);
 }
 
 GPtrArray *sv_root_stats(const SvConfig *config, const char *root, GError **error)
 {
     GPtrArray *all = sv_libvirt_stats(config, error);
+    g_autoptr(GHashTable) roots =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
     for (guint i = all ? all->len : 0; i > 0; i--) {
         SvMachineStats *stats = all->pdata[i - 1];
         if (stats->metadata->root && stats->metadata->sandbox &&
             (!root || g_str_equal(stats->metadata->root, root)))
-            take_record(config, stats);
+            take_record(config, stats, roots);
         else
             g_ptr_array_remove_index(all, i - 1);
     }
