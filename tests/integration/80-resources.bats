@@ -240,7 +240,7 @@ values() { rt exec "$POD" sh -c "cd $CGROUP; cat $*" | tr '\n' ' '; }
 }
 
 @test "OOM: all memory of the machine: the workload is taken, the agent is not" {
-    mkm "$T/b" awk 'BEGIN { while (1) a[i++] = sprintf("%50000d", 0) }'
+    mkm "$T/b" awk 'BEGIN { s = sprintf("%1000000d", 0); while (1) a[i++] = s i }'
     new_id all
     run rt run --bundle "$T/b" "$ID"
     assert_status 137

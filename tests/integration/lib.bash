@@ -8,7 +8,7 @@
 #   setup()         { test_begin; }       teardown()      { test_end; }
 #
 # Environment: SANDVIRT_BUILD (build folder), SANDVIRT_IMAGES (guest image), SV_LONG=1 (full counts of
-# repeated tests, else a tenth), SV_IN_MEMORY (names of folders of $WORK that are to be tmpfs), SV_PEER=PROGRAM (another
+# repeated tests, else a twentieth), SV_IN_MEMORY (names of folders of $WORK that are to be tmpfs), SV_PEER=PROGRAM (another
 # OCI runtime in sandvirt's place, to see that the tests say what runtimes do; only files that need no machine).
 
 bats_require_minimum_version 1.5.0 # BATS_TEST_TIMEOUT needs 1.8
@@ -544,10 +544,10 @@ assert_refused() { # PART..., after run: non-zero, but no signal and no time-out
     done
 }
 
-# rounds FULL: how often a repeated test runs: FULL with SV_LONG, else a tenth; told on the terminal.
+# rounds FULL: how often a repeated test runs: FULL with SV_LONG, else a twentieth; told on the terminal.
 rounds() {
     local n=$1
-    [ -n "${SV_LONG:-}" ] || n=$((($1 + 9) / 10))
+    [ -n "${SV_LONG:-}" ] || n=$((($1 + 19) / 20))
     echo "# $n of $1 rounds" >&3
     echo "$n"
 }

@@ -120,20 +120,27 @@ ROUTE='map(del(.flags) + {flags: (.flags - ["linkdown"])})'
 addresses() { jq -S "$ADDR"; }
 routes() { jq -S "$ROUTE"; }
 
+# What is asked here and inside, in one call: the name of each part stands above it. The path, because busybox has an ip too.
+ALIKE='echo "== addresses"; /bin/ip -j addr
+echo "== routes"; /bin/ip -j route
+echo "== IPv6 routes"; /bin/ip -6 -j route
+echo "== rules"; /bin/ip rule 2>&1; /bin/ip -6 rule 2>&1; /bin/ip route show table 100 2>&1
+echo "== neighbours"; /bin/ip -4 neigh show nud permanent; /bin/ip -6 neigh show nud permanent'
+
+# part NAME TEXT
+part() { awk -v name="== $1" '/^== / { on = $0 == name; next } on' <<<"$2"; }
+
 assert_alike() {
-    local what
-    assert_same_text addresses "$(ip -n "$POD_NS" -j addr | addresses)" "$(inside ip -j addr | addresses)"
-    assert_same_text routes "$(ip -n "$POD_NS" -j route | routes)" "$(inside ip -j route | routes)"
-    assert_same_text 'IPv6 routes' "$(ip -n "$POD_NS" -6 -j route | routes)" "$(inside ip -6 -j route | routes)"
-    for what in rule '-6 rule' 'route show table 100'; do
-        # shellcheck disable=SC2086
-        assert_same_text "$what" "$(ip -n "$POD_NS" $what 2>&1)" "$(inside ip $what 2>&1)"
+    local host guest what
+    host=$(here sh -c "$ALIKE")
+    guest=$(inside sh -c "$ALIKE")
+    assert_same_text addresses "$(part addresses "$host" | addresses)" "$(part addresses "$guest" | addresses)"
+    for what in routes 'IPv6 routes'; do
+        assert_same_text "$what" "$(part "$what" "$host" | routes)" "$(part "$what" "$guest" | routes)"
     done
+    assert_same_text rules "$(part rules "$host")" "$(part rules "$guest")"
     # These have no order.
-    for what in -4 -6; do
-        assert_same_text "neighbours $what" "$(ip -n "$POD_NS" $what neigh show nud permanent | sort)" \
-            "$(inside ip $what neigh show nud permanent | sort)"
-    done
+    assert_same_text neighbours "$(part neighbours "$host" | sort)" "$(part neighbours "$guest" | sort)"
 }
 
 assert_same_text() { # WHAT A B
