@@ -257,7 +257,7 @@ call_over() { ! kill -0 "$CALL" 2>/dev/null; }
     plain
     before=$(found)
     for who in monitor machine call 'monitor machine' 'monitor machine call'; do
-        # what the faults' suite does too comes in long runs only
+        # The machine alone is killed by the faults' suite too, and it is among the last here.
         [ -n "${SV_LONG:-}" ] || [[ $who != *machine ]] || continue
         for moment in "${moments[@]}"; do
             # otherwise each of them at one moment
