@@ -194,7 +194,7 @@ static gboolean look_for_gone(Watch *watch, GError **error)
 static gboolean follow_folder(Watch *watch, const char *path, GError **error)
 {
     if (sv_file_mkdirs(path, 0700, error) &&
-        inotify_add_watch(watch->inotify, path, IN_CREATE | IN_MOVED_TO | IN_DELETE) >= 0)
+        inotify_add_watch(watch->inotify, path, IN_CREATE | IN_DELETE | IN_MOVE) >= 0)
         return TRUE;
     if (error && !*error)
         sv_error_set_errno(error, SV_CLI_ERROR, errno, "watch %s", path);

@@ -51,12 +51,9 @@ static GArray *handles_of(SvContainer *container)
     return handles;
 }
 
-void sv_container_forget(SvContainer *container)
+void sv_container_drop(SvContainer *container)
 {
     SvSandbox *sandbox = container->sandbox;
-    g_autoptr(GError) error = NULL;
-    if (!sv_record_remove(sandbox->paths->root, container->record->id, &error))
-        g_warning("container %s: record not removed: %s", container->record->id, error->message);
     g_autoptr(GArray) handles = handles_of(container);
     for (guint i = 0; i < handles->len; i++) {
         gpointer handle = GUINT_TO_POINTER(g_array_index(handles, guint32, i));
@@ -67,6 +64,18 @@ void sv_container_forget(SvContainer *container)
     g_hash_table_remove(sandbox->containers, container->record->id);
     sv_sandbox_touch(sandbox);
     sv_sandbox_check_idle(sandbox);
+}
+
+void sv_container_forget(SvContainer *container)
+{
+    const SvPaths *paths = container->sandbox->paths;
+    const SvRecord *record = container->record;
+    g_autoptr(GError) error = NULL;
+    /* the id of one that is gone may be another sandbox's by now */
+    if (record->state != SV_STATE_GONE &&
+        !sv_record_remove(paths->root, paths->sandbox, record->id, &error))
+        g_warning("container %s: record not removed: %s", record->id, error->message);
+    sv_container_drop(container);
 }
 
 gboolean sv_container_save(SvContainer *container, GError **error)

@@ -184,5 +184,10 @@ char *sv_paths_container_dir(const char *root, const char *id)
 
 char *sv_paths_container_file(const char *root, const char *id)
 {
-    return g_build_filename(root, id, "state.json", NULL);
+    return g_build_filename(root, id, SV_PATHS_RECORD, NULL);
+}
+
+char *sv_paths_entry_dir(const char *root, const char *sandbox)
+{
+    return g_build_filename(root, ".sandbox", sandbox, "entry", NULL);
 }

@@ -4,6 +4,7 @@
  *
  *   ROOT/ID/state.json                container record (ROOT 0700, default /run/sandvirt)
  *   ROOT/.sandbox/SANDBOX/sandbox.json, lock
+ *   ROOT/.sandbox/SANDBOX/entry/      a container's folder on its way in or out: ROOT/ID comes and goes in one step
  *   RUN/.sock/                        0700: launcher, HASH.monitor, HASH.agent, HASH.owner
  *   RUN/.box/HASH/base/               folder behind the share (host writes mount points here)
  *   RUN/.box/HASH/share/              the share: read-only shared bind of base/, virtiofs source
@@ -43,6 +44,9 @@ guint32 sv_paths_mark(const SvPaths *paths);
 /* ROOT/ID and ROOT/ID/state.json; (transfer full) */
 char *sv_paths_container_dir(const char *root, const char *id);
 char *sv_paths_container_file(const char *root, const char *id);
+#define SV_PATHS_RECORD "state.json"
+/* ROOT/.sandbox/SANDBOX/entry; (transfer full) */
+char *sv_paths_entry_dir(const char *root, const char *sandbox);
 #define SV_DEFAULT_ROOT "/run/sandvirt"
 
 G_END_DECLS

@@ -62,7 +62,7 @@ gboolean sv_record_set_state(SvRecord *record, SvEvent event, const char *root,
     if (next == record->state)
         return TRUE;
     enter_state(record, next);
-    if (next == SV_STATE_GONE ? !sv_record_remove(root, record->id, error)
+    if (next == SV_STATE_GONE ? !sv_record_remove(root, record->sandbox, record->id, error)
                               : !sv_record_save(record, root, error)) {
         changed_restore(record, &old);
         return FALSE;

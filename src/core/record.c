@@ -10,6 +10,8 @@
 #include "base/process.h"
 #include "core/fields.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -232,17 +234,25 @@ SvRecord *sv_record_load(const char *root, const char *id, GError **error)
     g_autoptr(GError) local = NULL;
     struct stat st;
     gsize len = 0;
+    gboolean found;
 
     if (!sv_id_check(id, "container id", error))
         return NULL;
     dir = sv_paths_container_dir(root, id);
     path = sv_paths_container_file(root, id);
-    if (sv_file_read(path, SV_RECORD_MAX, &text, &len, &local))
-        record = sv_record_parse(text, len, &local);
-    else if (sv_error_is(local, SV_ERR_NOT_FOUND) && lstat(dir, &st) != 0 && errno == ENOENT) {
-        g_set_error(error, SV_CORE_ERROR, SV_ERR_NOT_FOUND, "container \"%s\" does not exist", id);
-        return NULL;
+    found = sv_file_read(path, SV_RECORD_MAX, &text, &len, &local);
+    if (!found && sv_error_is(local, SV_ERR_NOT_FOUND)) {
+        if (lstat(dir, &st) != 0 && errno == ENOENT) {
+            g_set_error(
+                error, SV_CORE_ERROR, SV_ERR_NOT_FOUND, "container \"%s\" does not exist", id);
+            return NULL;
+        }
+        /* it may have come between the two looks */
+        g_clear_error(&local);
+        found = sv_file_read(path, SV_RECORD_MAX, &text, &len, &local);
     }
+    if (found)
+        record = sv_record_parse(text, len, &local);
     if (record && strcmp(record->id, id) != 0) {
         g_set_error(&local, SV_CORE_ERROR, SV_ERR_INVALID, "it is of another container");
         g_clear_pointer(&record, sv_record_free);
@@ -255,24 +265,11 @@ SvRecord *sv_record_load(const char *root, const char *id, GError **error)
     return g_steal_pointer(&record);
 }
 
-/* The folder is made when it is missing; *made tells. */
-static gboolean make_dir(const char *root, const char *id, gboolean *made, GError **error)
+static gboolean write_file(const SvRecord *record, const char *folder, GError **error)
 {
-    g_autofree char *dir = sv_paths_container_dir(root, id);
-
-    *made = mkdir(dir, 0700) == 0;
-    if (*made || errno == EEXIST)
-        return TRUE;
-    sv_error_set_errno(error, SV_CORE_ERROR, errno, "cannot make the folder \"%s\"", dir);
-    return FALSE;
-}
-
-gboolean sv_record_save(const SvRecord *record, const char *root, GError **error)
-{
-    g_autofree char *path = sv_paths_container_file(root, record->id);
+    g_autofree char *path = g_build_filename(folder, SV_PATHS_RECORD, NULL);
     g_autofree char *text = sv_record_text(record);
     gsize len = strlen(text);
-    gboolean made = FALSE;
 
     if (len > SV_RECORD_MAX) {
         g_set_error(error, SV_CORE_ERROR, SV_ERR_LIMIT,
@@ -280,36 +277,63 @@ gboolean sv_record_save(const SvRecord *record, const char *root, GError **error
             record->id, len);
         return FALSE;
     }
-    return make_dir(root, record->id, &made, error) &&
-        sv_file_write_atomic(path, text, len, 0600, TRUE, error);
+    if (mkdir(folder, 0700) < 0 && errno != EEXIST) {
+        sv_error_set_errno(error, SV_CORE_ERROR, errno, "cannot make the folder \"%s\"", folder);
+        return FALSE;
+    }
+    return sv_file_write_atomic(path, text, len, 0600, TRUE, error);
+}
+
+gboolean sv_record_save(const SvRecord *record, const char *root, GError **error)
+{
+    g_autofree char *folder = sv_paths_container_dir(root, record->id);
+
+    return write_file(record, folder, error);
+}
+
+void sv_record_drop_entry(const char *root, const char *sandbox)
+{
+    g_autofree char *entry = sv_paths_entry_dir(root, sandbox);
+    g_autoptr(GError) error = NULL;
+
+    if (!sv_file_remove_tree(entry, &error))
+        g_warning("ignoring: %s", error->message);
 }
 
 gboolean sv_record_create(const SvRecord *record, const char *root, GError **error)
 {
-    gboolean made = FALSE;
-
     if (!sv_id_check(record->id, "container id", error) ||
-        !make_dir(root, record->id, &made, error))
+        !sv_id_check(record->sandbox, "sandbox id", error))
         return FALSE;
-    if (!made) {
-        g_set_error(error, SV_CORE_ERROR, SV_ERR_EXISTS, "container with id \"%s\" already exists",
-            record->id);
-        return FALSE;
+    g_autofree char *folder = sv_paths_container_dir(root, record->id);
+    g_autofree char *entry = sv_paths_entry_dir(root, record->sandbox);
+
+    sv_record_drop_entry(root, record->sandbox);
+    if (write_file(record, entry, error)) {
+        if (renameat2(AT_FDCWD, entry, AT_FDCWD, folder, RENAME_NOREPLACE) == 0)
+            return TRUE;
+        if (errno == EEXIST)
+            g_set_error(error, SV_CORE_ERROR, SV_ERR_EXISTS,
+                "container with id \"%s\" already exists", record->id);
+        else
+            sv_error_set_errno(
+                error, SV_CORE_ERROR, errno, "cannot make the folder \"%s\"", folder);
     }
-    if (sv_record_save(record, root, error))
-        return TRUE;
-    g_autoptr(GError) ignored = NULL;
-    if (!sv_record_remove(root, record->id, &ignored))
-        g_debug("ignoring: %s", ignored->message);
+    sv_record_drop_entry(root, record->sandbox);
     return FALSE;
 }
 
-gboolean sv_record_remove(const char *root, const char *id, GError **error)
+gboolean sv_record_remove(const char *root, const char *sandbox, const char *id, GError **error)
 {
-    g_autofree char *dir = NULL;
-
-    if (!sv_id_check(id, "container id", error))
+    if (!sv_id_check(id, "container id", error) || !sv_id_check(sandbox, "sandbox id", error))
         return FALSE;
-    dir = sv_paths_container_dir(root, id);
-    return sv_file_remove_tree(dir, error);
+    g_autofree char *folder = sv_paths_container_dir(root, id);
+    g_autofree char *entry = sv_paths_entry_dir(root, sandbox);
+
+    sv_record_drop_entry(root, sandbox);
+    /* what cannot be moved says why when it is removed where it is */
+    if (rename(folder, entry) < 0)
+        return sv_file_remove_tree(folder, error);
+    sv_record_drop_entry(root, sandbox);
+    return TRUE;
 }

@@ -54,14 +54,18 @@ SvRecord *sv_record_load(const char *root, const char *id, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
 SvRecord *sv_record_parse(const char *text, gsize len, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 char *sv_record_text(const SvRecord *record) G_GNUC_WARN_UNUSED_RESULT; /* JSON (transfer full) */
-/* The first save: ROOT/ID is made here and must not exist (SV_ERR_EXISTS); undone on failure. */
+/* The first save: ROOT/ID must not exist (SV_ERR_EXISTS), and is there with its record or not at all, whenever the
+ * caller is killed; undone on failure. The sandbox's folder must exist (sv_sandbox_record_save). */
 gboolean sv_record_create(const SvRecord *record, const char *root, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
 gboolean sv_record_save(const SvRecord *record, const char *root, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
-/* The whole entry, damaged or not. Missing: TRUE. */
-gboolean sv_record_remove(const char *root, const char *id, GError **error)
+/* The whole entry, damaged or not, in one step. Missing: TRUE. @sandbox: the caller's, whose monitor it is. */
+gboolean sv_record_remove(const char *root, const char *sandbox, const char *id, GError **error)
     G_GNUC_WARN_UNUSED_RESULT;
+/* What a monitor that was killed meanwhile has left of an entry on its way in or out. What cannot be removed is warned
+ * of; it goes with the sandbox. */
+void sv_record_drop_entry(const char *root, const char *sandbox);
 
 /* The one setter: checks the move (lifecycle table), sets times, saves, logs (structured fields SANDBOX,
  * CONTAINER, PHASE), then calls @notify (nullable). On a save error the state stays as it was. A move to

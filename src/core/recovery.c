@@ -86,6 +86,7 @@ static void load_container(SvSandbox *sandbox, SvRecord *record)
 static gboolean load_containers(SvSandbox *sandbox, GError **error)
 {
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    sv_record_drop_entry(sandbox->paths->root, sandbox->paths->sandbox);
     g_autoptr(GPtrArray) records = sv_record_list(sandbox->paths->root, warnings, error);
     if (!records)
         return FALSE;

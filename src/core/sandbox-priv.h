@@ -206,7 +206,9 @@ void sv_container_free(SvContainer *container);
 gboolean sv_container_move(SvContainer *container, SvEvent event, GError **error); /* the setter */
 gboolean sv_container_save(SvContainer *container, GError **error);
 SvContainer *sv_container_load_spec(SvContainer *container);
-/* The record and everything in memory are gone afterwards. */
+/* Everything in memory is gone afterwards; of one that has no record. */
+void sv_container_drop(SvContainer *container);
+/* The record, if there is one still, and everything in memory are gone afterwards. */
 void sv_container_forget(SvContainer *container);
 void sv_container_set_guest_pid(SvContainer *container, guint32 pid);
 /* "/proc/PID/ns/TYPE" in the guest ("pid", "ipc", "uts"), owned by @container; NULL before it is created

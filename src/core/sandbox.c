@@ -398,7 +398,7 @@ gboolean sv_sandbox_register(SvSandbox *sandbox, const Sandvirt__V1__RegisterReq
     if (!sv_pod_cgroup_choose(container, request->systemd_cgroup, error) ||
         !sv_sandbox_save(sandbox, error) ||
         !sv_record_create(record, sandbox->paths->root, error)) {
-        sv_container_forget(container);
+        sv_container_drop(container);
         if (g_hash_table_size(sandbox->containers) == 0)
             sv_machine_down(sandbox);
         return FALSE;

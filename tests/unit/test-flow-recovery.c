@@ -502,7 +502,7 @@ static void test_damaged(gconstpointer data)
         FLOW_WAIT(other->shim->attached == 2);
         flow_proc_kill(container->shim->proc);
         flow_delete(other, TRUE);
-        g_assert_true(sv_record_remove(flow->paths->root, "a", NULL));
+        g_assert_true(sv_record_remove(flow->paths->root, flow->paths->sandbox, "a", NULL));
     }
     end_flow(flow);
 }

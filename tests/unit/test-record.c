@@ -22,6 +22,8 @@ static void set_up(Fixture *f, gconstpointer data)
 {
     f->root = g_dir_make_tmp("sv-record-XXXXXX", NULL);
     g_assert_nonnull(f->root);
+    g_autofree char *sandbox = g_build_filename(f->root, ".sandbox", "box", NULL);
+    g_assert_cmpint(g_mkdir_with_parents(sandbox, 0700), ==, 0);
 }
 
 static void tear_down(Fixture *f, gconstpointer data)
@@ -96,8 +98,8 @@ static void test_round_trip(Fixture *f, gconstpointer data)
     g_autoptr(SvRecord) back = sv_record_load(f->root, "c", &error);
     g_assert_no_error(error);
     assert_same(r, back);
-    g_assert_true(sv_record_remove(f->root, "c", &error));
-    g_assert_true(sv_record_remove(f->root, "c", &error));
+    g_assert_true(sv_record_remove(f->root, "box", "c", &error));
+    g_assert_true(sv_record_remove(f->root, "box", "c", &error));
     g_assert_null(sv_record_load(f->root, "c", &error));
     g_assert_error(error, SV_CORE_ERROR, SV_ERR_NOT_FOUND);
     g_assert_cmpstr(error->message, ==, "container \"c\" does not exist");
@@ -129,7 +131,7 @@ static void test_create(Fixture *f, gconstpointer data)
     g_assert_false(sv_record_create(r, f->root, &error));
     g_assert_true(sv_error_is(error, SV_ERR_INVALID));
     g_clear_error(&error);
-    g_assert_false(sv_record_remove(f->root, "..", &error));
+    g_assert_false(sv_record_remove(f->root, "box", "..", &error));
     g_assert_true(sv_error_is(error, SV_ERR_INVALID));
 }
 
@@ -268,6 +270,7 @@ static void test_setter(Fixture *f, gconstpointer data)
     g_autoptr(GError) error = NULL;
     guint count = 0;
 
+    r->sandbox = g_strdup("box");
     g_assert_true(sv_record_create(r, f->root, &error));
     g_assert_true(sv_record_set_state(r, SV_EVENT_CREATED, f->root, count_notify, &count, &error));
     g_assert_false(sv_record_set_state(r, SV_EVENT_FREEZE, f->root, count_notify, &count, &error));
@@ -435,9 +438,9 @@ static void test_list(Fixture *f, gconstpointer data)
     g_assert_null(sv_record_load(f->root, "nofile", &error));
     g_assert_error(error, SV_CORE_ERROR, SV_ERR_INVALID);
     g_clear_error(&error);
-    g_assert_true(sv_record_remove(f->root, "nofile", &error));
-    g_assert_true(sv_record_remove(f->root, "fifo", &error));
-    g_assert_true(sv_record_remove(f->root, "stray", &error));
+    g_assert_true(sv_record_remove(f->root, "box", "nofile", &error));
+    g_assert_true(sv_record_remove(f->root, "box", "fifo", &error));
+    g_assert_true(sv_record_remove(f->root, "box", "stray", &error));
     g_assert_no_error(error);
 }
 
