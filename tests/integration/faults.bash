@@ -294,7 +294,14 @@ shot() {
     host_shot
 }
 same_shot() { [ "$(shot)" = "$BEFORE" ]; }
+# A monitor that is killed when it has done everything is started again all the same.
+no_monitor_comes() {
+    [ -d "$ROOT/.sandbox/$SANDBOX" ] ||
+        [[ $(grep "monitor of sandbox \"$SANDBOX\"" "$LOG/launcher" | tail -n 1) == *' has ended with status 0' ]]
+}
+
 nothing_left() { # SECONDS
+    [ "$VICTIM" != monitor ] || wait_for "$1" no_monitor_comes || problem 'a monitor comes or has not ended'
     wait_for "$1" same_shot ||
         problem "left (>) or missing (<): $(diff <(echo "$BEFORE") <(shot) | grep '^[<>]' | tr '\n' ' ')"
 }
