@@ -14,13 +14,15 @@
 #include "base/process.h"
 
 #define AFTER_KILL_MS 2000 /* for the daemon to notice; it takes 0.2 s */
+#define LOOK_MS 2000 /* a destroy that waits longer is looked after: see stillborn.c */
 
 /* main loop only */
 struct SvDestroy {
     SvLibvirt *lv;
     SvCall *call; /* NULL: ended */
+    SvCall *look; /* whether there is something to be destroyed; nullable */
     int pidfd; /* -1: none */
-    guint timer, watch;
+    guint timer, watch, look_timer;
     SvHvDone done;
     gpointer user_data;
 };
@@ -30,6 +32,7 @@ void sv_destroy_free(gpointer data)
     SvDestroy *destroy = data;
     g_clear_handle_id(&destroy->timer, g_source_remove);
     g_clear_handle_id(&destroy->watch, g_source_remove);
+    g_clear_handle_id(&destroy->look_timer, g_source_remove);
     sv_fd_close(destroy->pidfd);
     g_free(destroy);
 }
@@ -41,6 +44,8 @@ static void finish(SvDestroy *destroy, const GError *error)
     gpointer user_data = destroy->user_data;
     if (destroy->call != NULL)
         sv_call_drop(destroy->call);
+    if (destroy->look != NULL)
+        sv_call_drop(destroy->look);
     lv->destroys = g_list_remove(lv->destroys, destroy);
     sv_destroy_free(destroy);
     done(&lv->hv, error, user_data);
@@ -86,6 +91,49 @@ static void call_done(SvCall *call, const GError *error)
     finish(destroy, error);
 }
 
+/* ---- a domain without a process, whose destroy would wait for its lock for ever */
+
+/* In the thread; what exists is worth waiting for. */
+static gboolean do_look(SvCall *call, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_autoptr(AutoDomain) dom = sv_domain_lookup(call->link.conn, call->uuid, &local);
+    if (local != NULL) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
+    call->status.exists = dom != NULL && !sv_domain_is_stillborn(dom);
+    if (dom != NULL && !call->status.exists)
+        sv_domain_tell_stillborn(call->name);
+    return TRUE;
+}
+
+static gboolean on_look(gpointer data);
+
+static void looked(SvCall *call, const GError *error)
+{
+    SvDestroy *destroy = call->user_data;
+    destroy->look = NULL;
+    if (error == NULL && !call->status.exists)
+        finish(destroy, NULL);
+    else
+        destroy->look_timer = g_timeout_add(LOOK_MS, on_look, destroy);
+}
+
+static gboolean on_look(gpointer data)
+{
+    SvDestroy *destroy = data;
+    destroy->look_timer = 0;
+    destroy->look =
+        sv_call_new(destroy->lv, "see whether the machine has a process", do_look, NULL);
+    destroy->look->internal_done = looked;
+    destroy->look->user_data = destroy;
+    sv_call_go(destroy->look, SV_LANE_QUERY, destroy->lv->config->call_ms);
+    return G_SOURCE_REMOVE;
+}
+
+/* ---- */
+
 /* In the thread. */
 static gboolean do_destroy(SvCall *call, GError **error)
 {
@@ -119,6 +167,8 @@ void sv_libvirt_destroy(SvHv *hv, int qemu_pidfd, guint grace_ms, SvHvDone done,
     destroy->pidfd = qemu_pidfd >= 0 ? fcntl(qemu_pidfd, F_DUPFD_CLOEXEC, 3) : -1;
     if (destroy->pidfd >= 0)
         destroy->timer = g_timeout_add(grace_ms, on_grace_over, destroy);
+    else
+        destroy->look_timer = g_timeout_add(LOOK_MS, on_look, destroy);
     lv->destroys = g_list_prepend(lv->destroys, destroy);
 
     destroy->call = sv_call_new(lv, "destroy the machine", do_destroy, NULL);

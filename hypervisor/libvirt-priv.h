@@ -13,6 +13,8 @@ G_BEGIN_DECLS
 typedef struct SvLibvirt SvLibvirt;
 typedef struct SvCall SvCall;
 
+#define SV_LIBVIRT_RUN_DIR "/run/libvirt/qemu" /* of qemu:///system */
+
 /* Where libvirt's callbacks lead: outlives the driver, which they may be late for. */
 typedef struct {
     gatomicrefcount refs;
@@ -127,6 +129,12 @@ typedef struct SvDestroy SvDestroy;
 void sv_libvirt_destroy(
     SvHv *hv, int qemu_pidfd, guint grace_ms, SvHvDone done, gpointer user_data);
 void sv_destroy_free(gpointer destroy);
+
+/* stillborn.c; in a thread */
+/* TRUE: libvirt takes it for one that is being started, and it has no process. Also true for a moment in a start. */
+gboolean sv_domain_is_stillborn(virDomainPtr dom);
+/* Any thread: logs what libvirt keeps of it, and how that goes. */
+void sv_domain_tell_stillborn(const char *name);
 
 /* share.c */
 int sv_libvirt_share_pid(SvHv *hv);

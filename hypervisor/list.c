@@ -132,5 +132,9 @@ gboolean sv_libvirt_end_domain(
     if (sv_hv_last_code() == VIR_ERR_NO_DOMAIN)
         return TRUE;
     sv_hv_set_libvirt_error(error, "destroy domain %s", virDomainGetName(dom));
-    return FALSE;
+    if (!sv_domain_is_stillborn(dom))
+        return FALSE;
+    g_clear_error(error);
+    sv_domain_tell_stillborn(virDomainGetName(dom));
+    return TRUE;
 }

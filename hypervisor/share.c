@@ -10,34 +10,32 @@
 #include "base/names.h"
 #include "base/process.h"
 
-#define LIBVIRT_RUN_DIR "/run/libvirt/qemu" /* of qemu:///system */
 #define SUFFIX "-fs0-fs.pid"
 
-/* (transfer full): "<domain id>-<part of its name>-fs0-fs.pid", NULL when there is none. */
-static char *find_pid_file(int domain_id)
+/* -1: the file is stale; one may name anything. */
+static int read_pid(const char *name)
 {
-    g_autoptr(GDir) dir = g_dir_open(LIBVIRT_RUN_DIR, 0, NULL);
-    g_autofree char *prefix = g_strdup_printf("%d-", domain_id);
-    const char *name = NULL;
-    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        if (g_str_has_prefix(name, prefix) && g_str_has_suffix(name, SUFFIX))
-            return g_build_filename(LIBVIRT_RUN_DIR, name, NULL);
-    }
-    return NULL;
-}
-
-int sv_libvirt_share_pid_of(int domain_id)
-{
-    g_autofree char *path = domain_id >= 0 ? find_pid_file(domain_id) : NULL;
+    g_autofree char *path = g_build_filename(SV_LIBVIRT_RUN_DIR, name, NULL);
     g_autofree char *text = NULL;
-    gsize len = 0;
     gint64 pid = 0;
-    if (path == NULL || !sv_file_read(path, 64, &text, &len, NULL) ||
+    if (!sv_file_read(path, 64, &text, NULL, NULL) ||
         !sv_parse_int64(g_strstrip(text), 2, G_MAXINT, &pid, NULL))
         return -1;
-    /* a stale file may name anything */
     g_autofree char *cmdline = sv_process_cmdline((pid_t)pid);
     return cmdline != NULL && strstr(cmdline, "virtiofsd") != NULL ? (int)pid : -1;
+}
+
+/* "<domain id>-<part of its name>-fs0-fs.pid"; the daemon gives the number again when it was killed. */
+int sv_libvirt_share_pid_of(int domain_id)
+{
+    g_autoptr(GDir) dir = domain_id >= 0 ? g_dir_open(SV_LIBVIRT_RUN_DIR, 0, NULL) : NULL;
+    g_autofree char *prefix = g_strdup_printf("%d-", domain_id);
+    const char *name = NULL;
+    int pid = -1;
+    while (pid < 0 && dir != NULL && (name = g_dir_read_name(dir)) != NULL)
+        if (g_str_has_prefix(name, prefix) && g_str_has_suffix(name, SUFFIX))
+            pid = read_pid(name);
+    return pid;
 }
 
 int sv_libvirt_share_pid(SvHv *hv)

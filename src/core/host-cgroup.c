@@ -65,8 +65,7 @@ char *sv_cgroup_sibling(const char *path, const char *name)
 
 /* ---- hierarchies */
 
-/* Folders of all that are mounted; the only one of version 2 is @top itself. */
-static GPtrArray *hierarchies(const char *top)
+GPtrArray *sv_cgroup_hierarchies(const char *top)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *v2 = g_build_filename(top, "cgroup.procs", NULL);
@@ -185,7 +184,7 @@ static gboolean end(GError *first, GError **error)
 gboolean sv_cgroup_make(
     const char *top, const char *path, const char *owner, char **made, GError **error)
 {
-    g_autoptr(GPtrArray) list = hierarchies(top);
+    g_autoptr(GPtrArray) list = sv_cgroup_hierarchies(top);
     GError *first = NULL;
     *made = NULL;
     for (guint i = 0; i < list->len; i++) {
@@ -199,7 +198,7 @@ gboolean sv_cgroup_make(
 gboolean sv_cgroup_enter(
     const char *top, const char *path, pid_t pid, gboolean keep_devices, GError **error)
 {
-    g_autoptr(GPtrArray) list = hierarchies(top);
+    g_autoptr(GPtrArray) list = sv_cgroup_hierarchies(top);
     g_autofree char *value = g_strdup_printf("%d", (int)pid);
     GError *first = NULL;
     for (guint i = 0; i < list->len; i++) {
@@ -215,7 +214,7 @@ gboolean sv_cgroup_enter(
 
 void sv_cgroup_remove(const char *top, const char *path, const char *made)
 {
-    g_autoptr(GPtrArray) list = hierarchies(top);
+    g_autoptr(GPtrArray) list = sv_cgroup_hierarchies(top);
     gsize least = made ? strlen(made) : strlen(path);
     for (guint i = 0; i < list->len; i++) {
         g_autofree char *rest = g_strdup(path);

@@ -21,6 +21,8 @@ char *sv_cgroup_path(const char *text, gboolean systemd, char **slice, char **un
 /* "/a/@name" for the cgroup "/a/b": a neighbour. (transfer full) */
 char *sv_cgroup_sibling(const char *path, const char *name) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Folders (char *) of all hierarchies that are mounted; the only one of version 2 is @top itself. (transfer full) */
+GPtrArray *sv_cgroup_hierarchies(const char *top) G_GNUC_WARN_UNUSED_RESULT;
 /* Makes it in every hierarchy. *@made: the highest folder that was missing in some hierarchy (transfer full),
  * NULL when there was none. @owner (nullable): what is made is marked so, see core/cgroup-mark.h. */
 gboolean sv_cgroup_make(const char *top, const char *path, const char *owner, char **made,
@@ -31,6 +33,9 @@ gboolean sv_cgroup_enter(const char *top, const char *path, pid_t pid, gboolean 
     GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Removes it, and its parents up to @made (nullable), where nothing is in them any more. */
 void sv_cgroup_remove(const char *top, const char *path, const char *made);
+/* Removes the cgroups that libvirt has made in its default partition for the machine @domain and has forgotten; what
+ * somebody lives in stays. */
+void sv_cgroup_remove_machine(const char *top, const char *domain);
 
 /* Where a process is, as lines of its /proc/PID/cgroup, to move it back there (transfer full); NULL: gone. */
 char *sv_cgroup_places(pid_t pid) G_GNUC_WARN_UNUSED_RESULT;

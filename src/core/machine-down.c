@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The end of a machine and of everything on the host that was for it. Every step is tried. */
+#include "core/host-cgroup.h"
 #include "core/pod-cgroup.h"
 #include "core/sandbox-priv.h"
 #include "core/uids.h"
@@ -70,6 +71,11 @@ static void step_destroy(SvSequence *seq, gpointer user_data)
         sandbox->hv, sandbox->qemu_pidfd, 1000, on_destroyed, sv_machine_step(sandbox, seq));
 }
 
+static gboolean still_runs(const SvSandbox *sandbox)
+{
+    return !sandbox->domain_gone && !sandbox->qemu_gone;
+}
+
 /* ---- virtiofsd ends with QEMU; it holds the share */
 
 static void step_virtiofsd(SvSequence *seq, gpointer user_data)
@@ -77,6 +83,8 @@ static void step_virtiofsd(SvSequence *seq, gpointer user_data)
     SvSandbox *sandbox = user_data;
     g_clear_pointer(&sandbox->agent, sv_agent_free);
     if (sandbox->share_pidfd < 0) {
+        if (!still_runs(sandbox) && !sandbox->share_seen)
+            sv_share_end_servers(sandbox->paths);
         sv_sequence_next(seq);
         return;
     }
@@ -125,11 +133,6 @@ static void step_files(SvSequence *seq, gpointer user_data)
         sv_sequence_next(seq);
 }
 
-static gboolean still_runs(const SvSandbox *sandbox)
-{
-    return !sandbox->domain_gone && !sandbox->qemu_gone;
-}
-
 /* Only when QEMU is gone for sure: the next machine gets its user, and the cgroup is empty. */
 static void step_user(SvSequence *seq, gpointer user_data)
 {
@@ -137,6 +140,7 @@ static void step_user(SvSequence *seq, gpointer user_data)
     if (sandbox->record && !still_runs(sandbox)) {
         sv_uids_release(sandbox->config, sandbox->paths, sandbox->record->uid);
         sandbox->record->uid = -1;
+        sv_cgroup_remove_machine(SV_CGROUP_TOP, sandbox->paths->domain_name);
         sv_pod_cgroup_end(sandbox);
     }
     sv_sequence_next(seq);
@@ -178,6 +182,7 @@ static void forget_machine(SvSandbox *sandbox)
     sandbox->end_cause = SV_CAUSE_NONE;
     sandbox->word_wanted = sandbox->record_lost = FALSE;
     sandbox->domain_gone = sandbox->qemu_gone = sandbox->end_guessed = FALSE;
+    sandbox->share_seen = FALSE;
     sandbox->netns = 0;
     /* the timers too: what they are for would be the next machine's end */
     guint *sources[] = {

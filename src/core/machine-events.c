@@ -334,6 +334,7 @@ static void watch_share(SvSandbox *sandbox)
         return;
     if (sv_process_start_time(pid, &start))
         sandbox->share_pidfd = sv_process_open(pid, start);
+    sandbox->share_seen = TRUE;
     if (sandbox->share_pidfd >= 0)
         sandbox->share_watch = g_unix_fd_add(sandbox->share_pidfd, G_IO_IN, on_share_exit, sandbox);
     else if (!sandbox->share_timer) /* ended before it could be watched: the guest would hang */

@@ -114,6 +114,7 @@ struct SvSandbox {
     guint qemu_watch, share_watch, end_timer, boot_timer, share_timer;
     gboolean qemu_gone; /* its process is dead; libvirt may not have noticed yet */
     gboolean domain_gone; /* known for sure */
+    gboolean share_seen; /* its virtiofsd was known */
     gboolean start_pending; /* virDomainCreateXML is out */
     guint64 undo_ticket; /* undoing of the domain that waits for its start to end */
     gboolean down_again; /* asked for while another sequence ran */

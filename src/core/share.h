@@ -14,6 +14,8 @@ gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *ima
 /* Unmounts everything below (lazily what is busy) and removes box and boot folders; each step tried;
  * first error. Nothing there: TRUE. */
 gboolean sv_share_destroy(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* Kills what serves the share (virtiofsd) of a machine that is gone for sure. */
+void sv_share_end_servers(const SvPaths *paths);
 /* Binds the file that @fd stands for at boot/NAME, where QEMU finds it. */
 gboolean sv_share_bind_file(const SvPaths *paths, const char *name, int fd, gboolean read_only,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;

@@ -124,6 +124,7 @@ all_well() {
 @test "A45: killed in create, killed in delete" {
     mkb "$T/b" sleep 1000
     new_id c
+    : >"$LOG/launcher"
     rt create --bundle "$T/b" "$ID" </dev/null >"$T/create.log" 2>&1 3>&- 4>&- &
     local call=$!
     wait_for 30 eval 'grep -q "start the machine: domain" "$LOG/launcher"'
@@ -133,6 +134,7 @@ all_well() {
     echo "# create whose daemon was killed: $STATUS $(cat "$T/create.log")" >&3
     [ "$STATUS" = 0 ] || [ -s "$T/create.log" ]
     run -0 rt delete --force "$ID"
+    drop_stillborn
     assert_same_snap 10
     quiet rt run --detach --bundle "$T/b" "$ID" || fail "$(cat "$T/out.log")"
     rt delete --force "$ID" >"$T/delete.log" 2>&1 3>&- 4>&- &
@@ -141,6 +143,51 @@ all_well() {
     STATUS=0
     wait "$call" || STATUS=$?
     echo "# delete whose daemon was killed: $STATUS $(cat "$T/delete.log")" >&3
+    run -0 rt delete --force "$ID"
+    assert_same_snap 10
+    all_well
+}
+
+# What libvirt keeps when it is killed after it has written a domain's status and before it has started QEMU (4 ms):
+# a domain that nothing ends. Beside it a cgroup and a virtiofsd that it has forgotten.
+@test "A45: killed before it has started QEMU: the create fails in time, nothing is left but libvirt's own" {
+    local domain file hash place server cgroups=() name
+    mkb "$T/b" sleep 1000
+    new_id still
+    rt create --bundle "$T/b" "$ID"
+    domain=$(domain_of "$ID") hash=${domain##*@}
+    file=/run/libvirt/qemu/$domain.xml
+    sed -E "s/<domstatus .*>/<domstatus state='paused' reason='starting up' pid='0'>/
+        s#^  </qemuCaps>#&<job type='none' async='start' flags='0x10' asyncStarted='1'/>#" "$file" >"$T/status.xml"
+    grep -q "async='start'" "$T/status.xml"
+    run -0 rt delete --force "$ID"
+    "$SV_SERVICES" hold libvirtd
+    "$SV_SERVICES" kill libvirtd KILL
+    cp "$T/status.xml" "$file"
+    "$SV_SERVICES" release libvirtd
+    wait_for 20 eval '$VIRSH list 2>/dev/null | grep -q "$domain"'
+    for place in /sys/fs/cgroup/machine /sys/fs/cgroup/*/machine; do
+        name=$place/qemu-99999-$(tr -cd 'a-zA-Z0-9.-' <<<"$domain").libvirt-qemu
+        [ ! -d "$place" ] || { mkdir -p "$name/emulator" && cgroups+=("$name"); }
+    done
+    sh -c 'while :; do sleep 1; done' virtiofsd -o "source=$RUN/.box/$hash/share,x" 3>&- 4>&- &
+    server=$!
+    local from=$SECONDS
+    run -1 rt create --bundle "$T/b" "$ID"
+    assert_has "$output" already
+    [ $((SECONDS - from)) -lt 15 ] || fail "after $((SECONDS - from)) s"
+    assert_has "$(cat "$LOG/launcher")" "it has no process, but libvirt lists it until $file is removed"
+    wait "$server" || [ $? = 137 ]
+    for name in "${cgroups[@]}"; do
+        [ ! -d "$name" ] || fail "left: $name"
+    done
+    run -0 rt list -q
+    [[ $output != *"$ID"* ]]
+    [ ! -d "$ROOT/.sandbox/$ID" ] || wait_for 10 eval '[ ! -d "$ROOT/.sandbox/$ID" ]'
+    # As the message says.
+    drop_stillborn
+    [ ! -e "$file" ]
+    quiet rt run --detach --bundle "$T/b" "$ID"
     run -0 rt delete --force "$ID"
     assert_same_snap 10
     all_well

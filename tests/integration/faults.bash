@@ -301,6 +301,7 @@ no_monitor_comes() {
 }
 
 nothing_left() { # SECONDS
+    [ "$VICTIM" != libvirtd ] || drop_stillborn || problem 'what libvirt keeps could not be removed'
     [ "$VICTIM" != monitor ] || wait_for "$1" no_monitor_comes || problem 'a monitor comes or has not ended'
     wait_for "$1" same_shot ||
         problem "left (>) or missing (<): $(diff <(echo "$BEFORE") <(shot) | grep '^[<>]' | tr '\n' ' ')"

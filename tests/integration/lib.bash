@@ -567,6 +567,22 @@ daemon_restart() { # NAME [SIGNAL]
     wait_for 30 eval "$VIRSH list >/dev/null 2>&1"
 }
 
+# What sandvirt's message says of a domain that libvirt was killed before it started QEMU of (some 4 ms of a start): the
+# file that libvirt keeps is removed while its daemon does not run. Nothing in the log: nothing to do.
+drop_stillborn() {
+    local file files=() pid
+    while read -r file; do
+        [ ! -e "$file" ] || files+=("$file")
+    done < <(sed -n 's/.* but libvirt lists it until \(.*\) is removed while .*/\1/p' "$LOG/launcher")
+    [ ${#files[@]} -gt 0 ] || return 0
+    pid=$(cat /run/sandvirt-services/libvirtd.daemon)
+    "$SV_SERVICES" hold libvirtd
+    "$SV_SERVICES" kill libvirtd KILL
+    wait_for 5 eval '[ ! -d "/proc/$pid" ]' || return 1
+    rm -f "${files[@]}"
+    "$SV_SERVICES" release libvirtd
+}
+
 daemon_changed() { # NAME OLD-PID
     local pid
     pid=$(cat "/run/sandvirt-services/$1.daemon" 2>/dev/null) && [ "$pid" != "$2" ] && [ -d "/proc/$pid" ]

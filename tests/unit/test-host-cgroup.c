@@ -134,6 +134,54 @@ static void test_marks(void)
     g_assert_true(sv_file_remove_tree(top, &error));
 }
 
+static void make_machine(const char *top, const char *hierarchy, const char *name)
+{
+    g_autofree char *folder = g_build_filename(top, hierarchy, "machine", name, "emulator", NULL);
+    g_assert_cmpint(g_mkdir_with_parents(folder, 0755), ==, 0);
+}
+
+/* What libvirt has forgotten of one machine, and of no other. */
+static void test_machine(void)
+{
+    g_autoptr(GError) error = NULL;
+    const char *domain = "sandvirt-a_b@0123456789abcdef";
+    g_autofree char *id = g_strnfill(64, 'e');
+    g_autofree char *plain = g_strdup_printf("sandvirt-%s", id);
+    g_autofree char *cut = g_strdup_printf("qemu-7-%.57s.libvirt-qemu", plain);
+    g_autofree char *other = g_strdup_printf("qemu-7-%.56s.libvirt-qemu", plain);
+    for (int v2 = 0; v2 < 2; v2++) {
+        g_autofree char *top = fake_top(v2);
+        const char *const hierarchies[] = {v2 ? "" : "cpu", v2 ? "" : "devices"};
+        const char *const stay[] = {"qemu-1-sandvirt-ab0123456789abcdef-1.libvirt-qemu",
+            "qemu-1-sandvirt-a.libvirt-qemu", "qemu--sandvirt-ab0123456789abcdef.libvirt-qemu",
+            "qemu-1-sandvirt-ab0123456789abcdef", "lxc-1-sandvirt-ab0123456789abcdef.libvirt-lxc",
+            other};
+        sv_cgroup_remove_machine(top, domain); /* no such place */
+        for (guint h = 0; h < 2; h++) {
+            make_machine(top, hierarchies[h], "qemu-1-sandvirt-ab0123456789abcdef.libvirt-qemu");
+            make_machine(top, hierarchies[h], "qemu-23-sandvirt-ab0123456789abcdef.libvirt-qemu");
+            make_machine(top, hierarchies[h], cut);
+            for (guint i = 0; i < G_N_ELEMENTS(stay); i++)
+                make_machine(top, hierarchies[h], stay[i]);
+        }
+        sv_cgroup_remove_machine(top, domain);
+        sv_cgroup_remove_machine(top, plain);
+        for (guint h = 0; h < 2; h++) {
+            g_autofree char *place = g_build_filename(top, hierarchies[h], "machine", NULL);
+            g_autoptr(GDir) dir = g_dir_open(place, 0, NULL);
+            guint n = 0;
+            while (g_dir_read_name(dir))
+                n++;
+            g_assert_cmpuint(n, ==, G_N_ELEMENTS(stay));
+            for (guint i = 0; i < G_N_ELEMENTS(stay); i++) {
+                g_autofree char *below = g_build_filename("machine", stay[i], "emulator", NULL);
+                g_assert_true(is_dir(top, hierarchies[h], below));
+            }
+        }
+        g_assert_true(sv_file_remove_tree(top, &error));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -142,5 +190,6 @@ int main(int argc, char **argv)
     g_test_add_func("/host-cgroup/v2", test_v2);
     g_test_add_func("/host-cgroup/enter", test_enter);
     g_test_add_func("/host-cgroup/marks", test_marks);
+    g_test_add_func("/host-cgroup/machine", test_machine);
     return g_test_run();
 }

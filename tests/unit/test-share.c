@@ -602,6 +602,43 @@ static void test_destroy_busy(Fixture *f, gconstpointer data)
 
 #define ADD(name, func) g_test_add("/share/" name, Fixture, NULL, set_up, func, tear_down)
 
+/* ---- a server that nobody knows */
+
+static pid_t start_server(const char *source)
+{
+    pid_t pid = fork();
+    g_assert_cmpint(pid, >=, 0);
+    if (pid > 0) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/cmdline", (int)pid);
+        g_autofree char *text = NULL;
+        do {
+            g_free(text);
+            text = NULL;
+            g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        } while (strncmp(text, "sh", 3) != 0);
+        return pid;
+    }
+    execl("/bin/sh", "sh", "-c", "kill -STOP $$", "virtiofsd", "-o", source, NULL);
+    _exit(127);
+}
+
+static void test_servers(Fixture *f, gconstpointer data)
+{
+    g_autofree char *plain = g_strdup_printf("source=%s", f->paths->share_dir);
+    g_autofree char *more = g_strdup_printf("source=%s,xattr", f->paths->share_dir);
+    g_autofree char *other = g_strdup_printf("source=%s2,xattr", f->paths->share_dir);
+    pid_t pids[] = {start_server(plain), start_server(more), start_server(other)};
+    int status = 0;
+    sv_share_end_servers(f->paths);
+    for (guint i = 0; i < 2; i++) {
+        g_assert_cmpint(waitpid(pids[i], &status, 0), ==, pids[i]);
+        g_assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    g_assert_cmpint(waitpid(pids[2], &status, WNOHANG), ==, 0);
+    kill(pids[2], SIGKILL);
+    g_assert_cmpint(waitpid(pids[2], &status, 0), ==, pids[2]);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -610,6 +647,7 @@ int main(int argc, char **argv)
         g_print("1..0 # SKIP needs root and mount namespaces\n");
         return 0;
     }
+    ADD("servers", test_servers);
     ADD("make", test_make);
     ADD("make-fails", test_make_fails);
     ADD("bind-tree", test_bind_tree);
