@@ -84,7 +84,7 @@ static void step_virtiofsd(SvSequence *seq, gpointer user_data)
     g_clear_pointer(&sandbox->agent, sv_agent_free);
     if (sandbox->share_pidfd < 0) {
         if (!still_runs(sandbox) && !sandbox->share_seen)
-            sv_share_end_servers(sandbox->paths);
+            sv_share_end_servers(sandbox->paths, sandbox->config);
         sv_sequence_next(seq);
         return;
     }

@@ -15,7 +15,7 @@ gboolean sv_share_make(const SvPaths *paths, const char *kernel, const char *ima
  * first error. Nothing there: TRUE. */
 gboolean sv_share_destroy(const SvPaths *paths, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 /* Kills what serves the share (virtiofsd) of a machine that is gone for sure. */
-void sv_share_end_servers(const SvPaths *paths);
+void sv_share_end_servers(const SvPaths *paths, const SvConfig *config);
 /* Binds the file that @fd stands for at boot/NAME, where QEMU finds it. */
 gboolean sv_share_bind_file(const SvPaths *paths, const char *name, int fd, gboolean read_only,
     GError **error) G_GNUC_WARN_UNUSED_RESULT;

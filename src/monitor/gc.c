@@ -265,7 +265,7 @@ static void end_lost(SvGc *gc, const SvInventory *inventory, const char *sandbox
     sv_gc_found(gc, "remove mounts and files of sandbox", sandbox);
     if (gc->dry_run)
         return;
-    sv_share_end_servers(paths);
+    sv_share_end_servers(paths, gc->config);
     if (!sv_share_destroy(paths, &error))
         sv_gc_note(gc, g_steal_pointer(&error));
     sv_cgroup_remove_machine(SV_CGROUP_TOP, paths->domain_name);

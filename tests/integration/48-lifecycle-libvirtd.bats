@@ -170,7 +170,8 @@ all_well() {
         name=$place/qemu-99999-$(tr -cd 'a-zA-Z0-9.-' <<<"$domain").libvirt-qemu
         [ ! -d "$place" ] || { mkdir -p "$name/emulator" && cgroups+=("$name"); }
     done
-    sh -c 'while :; do sleep 1; done' virtiofsd -o "source=$RUN/.box/$hash/share,x" 3>&- 4>&- &
+    cp /bin/sh "$T/virtiofsd"
+    "$T/virtiofsd" -c 'while :; do sleep 1; done' virtiofsd -o "source=$RUN/.box/$hash/share,x" 3>&- 4>&- &
     server=$!
     local from=$SECONDS
     run -1 rt create --bundle "$T/b" "$ID"

@@ -628,8 +628,11 @@ static void test_servers(Fixture *f, gconstpointer data)
     g_autofree char *more = g_strdup_printf("source=%s,xattr", f->paths->share_dir);
     g_autofree char *other = g_strdup_printf("source=%s2,xattr", f->paths->share_dir);
     pid_t pids[] = {start_server(plain), start_server(more), start_server(other)};
+    const SvConfig named = {.virtiofsd = (char *)"/usr/lib/sh"}, other_name = {.virtiofsd = NULL};
     int status = 0;
-    sv_share_end_servers(f->paths);
+    sv_share_end_servers(f->paths, &other_name);
+    g_assert_cmpint(waitpid(pids[0], &status, WNOHANG), ==, 0);
+    sv_share_end_servers(f->paths, &named);
     for (guint i = 0; i < 2; i++) {
         g_assert_cmpint(waitpid(pids[i], &status, 0), ==, pids[i]);
         g_assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
