@@ -209,8 +209,9 @@ new_id() {
     echo "$ID" >>"$T/ids"
 }
 
-state_of() { rt state "$1" | jq -r .status; }
-pid_of() { rt state "$1" | jq -r .pid; }
+# Members of its own stand in lines of their own there; starting jq takes as long as ten calls of sed.
+state_of() { rt state "$1" | sed -n -E 's/^  "status": "(.*)",?$/\1/p'; }
+pid_of() { rt state "$1" | sed -n -E 's/^  "pid": ([0-9]+),?$/\1/p'; }
 is_state() { [ "$(state_of "$1" 2>/dev/null)" = "$2" ]; }
 wait_state() { # ID STATE [SECONDS]
     wait_for "${3:-30}" is_state "$1" "$2" || fail "$1 is $(state_of "$1" 2>&1), not $2"
@@ -355,8 +356,10 @@ cm() {
     exec {sync}>&-
     read -r -t 90 -u "$ours" line || line='{"pid": -1, "message": "conmon said nothing"}'
     exec {ours}<&-
+    CM_MESSAGE=''
+    [ "$(jq -r '.pid // .data // -1' <<<"$line")" -le 0 ] || return 0
     CM_MESSAGE=$(jq -r '.message // ""' <<<"$line")
-    [ "$(jq -r '.pid // .data // -1' <<<"$line")" -gt 0 ]
+    return 1
 }
 
 # cm_log DIR [STREAM]: what the container wrote, from conmon's log. Lines marked P go on in the next.
@@ -377,10 +380,11 @@ cm_status() {
 
 # pids_naming TEXT: processes whose command line has TEXT, ourselves and our shells left out.
 pids_naming() {
-    local pid
+    local pid comm
     for pid in /proc/[0-9]*; do
         pid=${pid#/proc/}
-        case $(cat "/proc/$pid/comm" 2>/dev/null) in
+        { read -r comm <"/proc/$pid/comm"; } 2>/dev/null || continue
+        case $comm in
         qemu-system* | virtiofsd | sandvirt* | conmon | tini)
             # shellcheck disable=SC2094
             ! tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF -- "$1" || echo "$pid"
@@ -425,7 +429,7 @@ snap() {
         domains | sed 's/^/domain /'
         for pid in /proc/[0-9]*; do
             pid=${pid#/proc/}
-            comm=$(cat "/proc/$pid/comm" 2>/dev/null) || continue
+            { read -r comm <"/proc/$pid/comm"; } 2>/dev/null || continue
             case $comm in
             qemu-system* | virtiofsd | sandvirt-monito | sandvirt-shim | sandvirt)
                 # shellcheck disable=SC2094
