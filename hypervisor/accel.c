@@ -28,14 +28,6 @@
 /* what the guest says when there is no image to go on with */
 #define LAST_WORDS "Kernel panic"
 
-typedef virConnect AutoConnect;
-static void connect_unref(virConnectPtr conn)
-{
-    if (conn != NULL)
-        virConnectClose(conn);
-}
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AutoConnect, connect_unref)
-
 /* What needs no trial: (transfer full) why KVM cannot work, NULL when it might. */
 static char *look_at_device(void)
 {
@@ -125,11 +117,9 @@ static gboolean try_kvm(const SvConfig *config, const char *folder, char **reaso
     g_autoptr(SvMachine) machine = make_machine(config, folder, error);
     if (machine == NULL)
         return FALSE;
-    g_autoptr(AutoConnect) conn = virConnectOpen(config->uri);
-    if (conn == NULL) {
-        sv_hv_set_libvirt_error(error, "connect to libvirt at %s", config->uri);
+    g_autoptr(AutoConnect) conn = sv_libvirt_open(config->uri, error);
+    if (conn == NULL)
         return FALSE;
-    }
     g_autofree char *xml = sv_xml_domain(machine);
     g_autoptr(AutoDomain) dom =
         virDomainCreateXML(conn, xml, VIR_DOMAIN_START_AUTODESTROY | VIR_DOMAIN_START_VALIDATE);

@@ -122,14 +122,20 @@ static void on_close(virConnectPtr conn, int reason, void *opaque)
     g_source_unref(source);
 }
 
+virConnectPtr sv_libvirt_open(const char *uri, GError **error)
+{
+    virConnectPtr conn = virConnectOpen(uri);
+    if (conn == NULL)
+        sv_hv_set_libvirt_error(error, "connect to libvirt at %s", uri);
+    return conn;
+}
+
 static gboolean open_link(Opening *opening, GError **error)
 {
     SvLink *link = &opening->link;
-    link->conn = virConnectOpen(opening->uri);
-    if (link->conn == NULL) {
-        sv_hv_set_libvirt_error(error, "connect to libvirt at %s", opening->uri);
+    link->conn = sv_libvirt_open(opening->uri, error);
+    if (link->conn == NULL)
         return FALSE;
-    }
     /* libvirt's test driver never breaks: it takes the callback and forgets it, opaque and all */
     if (!g_str_has_prefix(opening->uri, "test:")) {
         link->has_close = virConnectRegisterCloseCallback(

@@ -35,6 +35,7 @@ SvCall *sv_call_new(SvLibvirt *lv, const char *what, SvCallFunc func, char *text
     call->what = what;
     call->func = func;
     call->sink = sv_sink_ref(lv->sink);
+    call->uri = g_strdup(lv->config->uri);
     call->uuid = g_strdup(lv->uuid);
     call->name = g_strdup(lv->name);
     call->text = text;
@@ -46,6 +47,7 @@ static void call_free(gpointer data)
 {
     SvCall *call = data;
     sv_sink_unref(call->sink);
+    g_free(call->uri);
     g_free(call->uuid);
     g_free(call->name);
     g_free(call->text);

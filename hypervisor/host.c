@@ -13,14 +13,6 @@
 
 typedef xmlDoc AutoDoc;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AutoDoc, xmlFreeDoc)
-typedef virConnect AutoConnect;
-static void connect_unref(virConnectPtr conn)
-{
-    if (conn != NULL)
-        virConnectClose(conn);
-}
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AutoConnect, connect_unref)
-
 void sv_host_free(SvHost *host)
 {
     if (host == NULL)
@@ -99,11 +91,9 @@ static void ask_qemu(virConnectPtr conn, SvHost *host)
 static SvHost *ask(const SvConfig *config, GError **error)
 {
     unsigned long version = 0;
-    g_autoptr(AutoConnect) conn = virConnectOpen(config->uri);
-    if (conn == NULL) {
-        sv_hv_set_libvirt_error(error, "connect to libvirt at %s", config->uri);
+    g_autoptr(AutoConnect) conn = sv_libvirt_open(config->uri, error);
+    if (conn == NULL)
         return NULL;
-    }
     SvHost *host = g_new0(SvHost, 1);
     host->uid = host->gid = -1;
     if (virConnectGetLibVersion(conn, &version) == 0)
@@ -178,11 +168,9 @@ struct SvTrial {
 SvTrial *sv_trial_start(const SvConfig *config, const SvMachine *machine, GError **error)
 {
     sv_libvirt_init();
-    virConnectPtr conn = virConnectOpen(config->uri);
-    if (conn == NULL) {
-        sv_hv_set_libvirt_error(error, "connect to libvirt at %s", config->uri);
+    virConnectPtr conn = sv_libvirt_open(config->uri, error);
+    if (conn == NULL)
         return NULL;
-    }
     g_autofree char *xml = sv_xml_domain(machine);
     virDomainPtr dom =
         virDomainCreateXML(conn, xml, VIR_DOMAIN_START_AUTODESTROY | VIR_DOMAIN_START_VALIDATE);

@@ -65,7 +65,7 @@ struct SvCall {
     SvLink link; /* copy; its conn is a reference of the call's own */
     gboolean registered; /* link.callbacks were added by this call */
     SvSink *sink;
-    char *uuid, *name;
+    char *uri, *uuid, *name;
     char *text;
     char *serial; /* of a disk to be attached */
     guint64 number;
@@ -92,6 +92,8 @@ void sv_libvirt_init(void);
 void sv_libvirt_emit(SvLibvirt *lv, SvHvEventType type, SvHvEnd end, const char *alias);
 
 /* connection.c */
+/* Any thread: a connection of the caller's own. NULL with @error. */
+virConnectPtr sv_libvirt_open(const char *uri, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void sv_libvirt_connect(SvHv *hv, SvHvDone done, gpointer user_data);
 /* Main loop: gives the connection up without waiting. */
 void sv_connection_drop(SvLibvirt *lv);
@@ -150,5 +152,12 @@ static inline void sv_domain_unref(virDomainPtr dom)
         virDomainFree(dom);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AutoDomain, sv_domain_unref)
+typedef virConnect AutoConnect;
+static inline void sv_connect_unref(virConnectPtr conn)
+{
+    if (conn != NULL)
+        virConnectClose(conn);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(AutoConnect, sv_connect_unref)
 
 G_END_DECLS

@@ -9,14 +9,6 @@
 #include "hypervisor/libvirt-priv.h"
 #include "hypervisor/xml.h"
 
-typedef virConnect AutoConnect;
-static void connect_unref(virConnectPtr conn)
-{
-    if (conn != NULL)
-        virConnectClose(conn);
-}
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AutoConnect, connect_unref)
-
 void sv_found_free(SvFound *found)
 {
     if (found == NULL)
@@ -38,10 +30,7 @@ void sv_inventory_free(SvInventory *inventory)
 static virConnectPtr open_connection(const SvConfig *config, GError **error)
 {
     sv_libvirt_init();
-    virConnectPtr conn = virConnectOpen(config->uri);
-    if (conn == NULL)
-        sv_hv_set_libvirt_error(error, "connect to libvirt at %s", config->uri);
-    return conn;
+    return sv_libvirt_open(config->uri, error);
 }
 
 static void split_version(unsigned long version, guint parts[3])

@@ -9,14 +9,6 @@
 #include "hypervisor/libvirt-priv.h"
 #include "hypervisor/xml.h"
 
-typedef virConnect AutoConnect;
-static void connect_unref(virConnectPtr conn)
-{
-    if (conn != NULL)
-        virConnectClose(conn);
-}
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AutoConnect, connect_unref)
-
 static void stats_free(gpointer data)
 {
     SvMachineStats *stats = data;
@@ -88,12 +80,10 @@ static SvMachineStats *read_one(const virDomainStatsRecord *record)
 GPtrArray *sv_libvirt_stats(const SvConfig *config, GError **error)
 {
     sv_libvirt_init();
-    g_autoptr(AutoConnect) conn = virConnectOpen(config->uri);
+    g_autoptr(AutoConnect) conn = sv_libvirt_open(config->uri, error);
     virDomainStatsRecordPtr *records = NULL;
-    if (conn == NULL) {
-        sv_hv_set_libvirt_error(error, "connect to libvirt at %s", config->uri);
+    if (conn == NULL)
         return NULL;
-    }
     int n = virConnectGetAllDomainStats(conn,
         VIR_DOMAIN_STATS_STATE | VIR_DOMAIN_STATS_VCPU | VIR_DOMAIN_STATS_BALLOON |
             VIR_DOMAIN_STATS_BLOCK,
