@@ -363,7 +363,8 @@ cut_at() { # STEP: kills the victim at it
     kill_victim
 }
 
-create_call() { pgrep -f "/sandvirt .*create .* $ID\$"; }
+# A child of it that is about to become the shim looks like it for a moment.
+create_call() { pgrep -o -f "/sandvirt .*create .* $ID\$"; }
 
 # The create that runs behind; its sandvirt is CALL.
 begin_create() {
