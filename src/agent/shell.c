@@ -10,7 +10,7 @@
 
 #define TERMINAL "/dev/ttyS0"
 #define PROGRAM SV_AGENT_SHARE "/busybox" /* its name chooses the applet */
-#define SHORTEST_US G_USEC_PER_SEC
+#define SHORTEST_US G_USEC_PER_SEC /* from one shell to the next */
 
 typedef struct {
     SvAgent *agent;
@@ -19,12 +19,20 @@ typedef struct {
 
 static void start(SvAgent *agent);
 
+static gboolean on_again(gpointer user_data)
+{
+    start(user_data);
+    return G_SOURCE_REMOVE;
+}
+
+/* An exit may be quick too. */
 static void on_end(pid_t pid, int status, gint64 time_ns, gpointer user_data)
 {
     g_autofree Shell *shell = user_data;
+    gint64 left_us = shell->start_us + SHORTEST_US - g_get_monotonic_time();
 
-    if (g_get_monotonic_time() - shell->start_us >= SHORTEST_US)
-        start(shell->agent);
+    if (left_us <= 0 || status == 0)
+        g_timeout_add((guint)(MAX(left_us, 0) / 1000), on_again, shell->agent);
     else
         g_warning("no shell on the console: it ended with %d at once", status);
 }

@@ -266,7 +266,7 @@ console() {
     write_conf timeouts.grace_ms=2000
     DOMAIN=$(domain_of "$POD")
     console 'wait=Escape character' 'enter=guest:' 'send=echo shell-$((40+2)); tty; ls /run/sandvirt\r' 'wait=shell-42' \
-        'wait=/dev/ttyS0' 'wait=share' 'wait=guest:' 'send=exit\r' 'wait=guest:' 'send=echo again-$((1+1))\r' 'wait=again-2' 'send=\x1d' ||
+        'wait=/dev/ttyS0' 'wait=share' 'wait=guest:' 'send=exit\r' 'wait=guest:' 'send=exit\r' 'wait=guest:' 'send=echo again-$((1+1))\r' 'wait=again-2' 'send=\x1d' ||
         fail "$(cat "$T/console")"
     assert_has "$(cat "$T/console")" shell-42
     assert_has "$(cat "$T/console")" again-2
