@@ -13,9 +13,6 @@
 #include "base/fd.h"
 #include "base/process.h"
 
-/* Each call has a connection of its own. libvirt's client may overlook a call (seen with 9.0: one in ten) that is made
- * while another thread waits for an answer on the same connection, until something else arrives: the daemon's ping after
- * 5 s, if it sends any. */
 #define AFTER_KILL_MS 2000 /* for the daemon to notice; it takes 0.2 s */
 #define LOOK_MS 2000 /* a destroy that waits longer is looked after: see stillborn.c */
 
@@ -94,18 +91,27 @@ static void call_done(SvCall *call, const GError *error)
     finish(destroy, error);
 }
 
+/* In the thread: our domain, over a connection of the call's own; NULL without @error when there is none. libvirt's
+ * client may overlook a call (seen with 9.0: one in ten) that is made while another thread waits for an answer on the same
+ * connection, until something else arrives: the daemon's ping after 5 s, if it sends any. */
+static virDomainPtr find_domain(SvCall *call, virConnectPtr *conn, GError **error)
+{
+    *conn = sv_libvirt_open(call->uri, error);
+    return *conn != NULL ? sv_domain_lookup(*conn, call->uuid, error) : NULL;
+}
+
 /* ---- a domain without a process, whose destroy would wait for its lock for ever */
 
 /* In the thread; what exists is worth waiting for. */
 static gboolean do_look(SvCall *call, GError **error)
 {
     g_autoptr(GError) local = NULL;
-    g_autoptr(AutoConnect) conn = sv_libvirt_open(call->uri, error);
-    g_autoptr(AutoDomain) dom = conn ? sv_domain_lookup(conn, call->uuid, &local) : NULL;
-    if (local != NULL)
+    g_autoptr(AutoConnect) conn = NULL;
+    g_autoptr(AutoDomain) dom = find_domain(call, &conn, &local);
+    if (local != NULL) {
         g_propagate_error(error, g_steal_pointer(&local));
-    if (conn == NULL || *error != NULL)
         return FALSE;
+    }
     call->status.exists = dom != NULL && !sv_domain_is_stillborn(dom);
     if (dom != NULL && !call->status.exists)
         sv_domain_tell_stillborn(call->name);
@@ -136,18 +142,18 @@ static gboolean on_look(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-/* ---- */
+/* ---- the call */
 
 /* In the thread. */
 static gboolean do_destroy(SvCall *call, GError **error)
 {
     g_autoptr(GError) local = NULL;
-    g_autoptr(AutoConnect) conn = sv_libvirt_open(call->uri, error);
-    g_autoptr(AutoDomain) dom = conn ? sv_domain_lookup(conn, call->uuid, &local) : NULL;
-    if (local != NULL)
+    g_autoptr(AutoConnect) conn = NULL;
+    g_autoptr(AutoDomain) dom = find_domain(call, &conn, &local);
+    if (local != NULL) {
         g_propagate_error(error, g_steal_pointer(&local));
-    if (conn == NULL || *error != NULL)
         return FALSE;
+    }
     if (dom == NULL || virDomainIsActive(dom) == 0 || virDomainDestroy(dom) == 0) {
         if (dom != NULL)
             sv_domain_undefine(dom);

@@ -13,6 +13,7 @@
 
 typedef xmlDoc AutoDoc;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AutoDoc, xmlFreeDoc)
+
 void sv_host_free(SvHost *host)
 {
     if (host == NULL)

@@ -74,7 +74,8 @@ struct SvHvOps {
     /* Ends the domain: virDomainDestroy; when it has not ended after @grace_ms, QEMU is killed
      * through @qemu_pidfd (-1: no escalation; borrowed, duplicated inside). Gone already: success. A
      * start on its way is given up (SV_ERR_CANCELLED) and undone. With the daemon gone or hanging, the
-     * end of a killed QEMU is success, and STOPPED may come late or never. */
+     * end of a killed QEMU is success, and STOPPED may come late or never. So is a domain that libvirt
+     * lists without a process and cannot end. */
     void (*destroy)(SvHv *hv, int qemu_pidfd, guint grace_ms, SvHvDone done, gpointer user_data);
     void (*resume)(SvHv *hv, SvHvDone done, gpointer user_data);
     /* Replaces our metadata element. */

@@ -10,30 +10,44 @@
 #define LIBVIRT_PLACE "machine" /* libvirt's default partition */
 #define PREFIX "qemu-"
 #define SUFFIX ".libvirt-qemu"
-#define NAME_LEN 64 /* longest name of a machine, what comes before SUFFIX */
+#define NAME_LEN 64 /* of a machine's name, what comes before SUFFIX */
 
-/* "qemu-ID-NAME.libvirt-qemu"; of NAME libvirt keeps what may stand in a host's name. */
-static gboolean is_of(const char *folder, const char *kept)
+static void trim_end(char *name)
 {
-    const char *end =
-        g_str_has_suffix(folder, SUFFIX) ? folder + strlen(folder) - strlen(SUFFIX) : NULL;
-    if (!end || !g_str_has_prefix(folder, PREFIX))
-        return FALSE;
-    const char *id = folder + strlen(PREFIX);
-    const char *name = id + strspn(id, "0123456789");
-    if (name == id || *name++ != '-' || name >= end)
-        return FALSE;
-    gsize len = (gsize)(end - name);
-    return strncmp(name, kept, len) == 0 && (kept[len] == '\0' || end - folder == NAME_LEN);
+    for (gsize len = strlen(name); len > 0 && strchr("-.", name[len - 1]); len--)
+        name[len - 1] = '\0';
 }
 
+/* Of a domain's name libvirt keeps what may stand in a host's, and of dashes and dots in a row the first. */
 static char *kept_of(const char *domain)
 {
     GString *kept = g_string_new(NULL);
-    for (const char *p = domain; *p; p++)
-        if (g_ascii_isalnum(*p) || *p == '-' || *p == '.')
+    gboolean mark = TRUE; /* a dash or a dot was the last */
+    for (const char *p = domain; *p; p++) {
+        gboolean is_mark = *p == '-' || *p == '.';
+        if (!is_mark && !g_ascii_isalnum(*p))
+            continue;
+        if (!is_mark || !mark)
             g_string_append_c(kept, *p);
+        mark = is_mark;
+    }
     return g_string_free(kept, FALSE);
+}
+
+/* "qemu-ID-NAME.libvirt-qemu", what stands before the dot cut to its longest. */
+static gboolean is_of(const char *folder, const char *kept)
+{
+    gsize digits =
+        g_str_has_prefix(folder, PREFIX) ? strspn(folder + strlen(PREFIX), "0123456789") : 0;
+    if (digits == 0)
+        return FALSE;
+    g_autofree char *name =
+        g_strdup_printf("%.*s-%s", (int)(strlen(PREFIX) + digits), folder, kept);
+    if (strlen(name) > NAME_LEN)
+        name[NAME_LEN] = '\0';
+    trim_end(name);
+    g_autofree char *whole = g_strconcat(name, SUFFIX, NULL);
+    return strcmp(folder, whole) == 0;
 }
 
 /* With those below it; one that somebody lives in stays. */

@@ -23,6 +23,7 @@ setup() {
 teardown() {
     "$SV_SERVICES" kept libvirtd || return 0
     "$SV_SERVICES" release libvirtd
+    drop_stillborn
     drop_disks
     test_end
 }
@@ -184,7 +185,7 @@ all_well() {
     done
     run -0 rt list -q
     [[ $output != *"$ID"* ]]
-    [ ! -d "$ROOT/.sandbox/$ID" ] || wait_for 10 eval '[ ! -d "$ROOT/.sandbox/$ID" ]'
+    wait_for 10 eval '[ ! -d "$ROOT/.sandbox/$ID" ]'
     # As the message says.
     drop_stillborn
     [ ! -e "$file" ]

@@ -144,7 +144,7 @@ static void make_machine(const char *top, const char *hierarchy, const char *nam
 static void test_machine(void)
 {
     g_autoptr(GError) error = NULL;
-    const char *domain = "sandvirt-a_b@0123456789abcdef";
+    const char *domain = "sandvirt-a_-.b@0123456789abcdef";
     g_autofree char *id = g_strnfill(64, 'e');
     g_autofree char *plain = g_strdup_printf("sandvirt-%s", id);
     g_autofree char *cut = g_strdup_printf("qemu-7-%.57s.libvirt-qemu", plain);
@@ -152,14 +152,14 @@ static void test_machine(void)
     for (int v2 = 0; v2 < 2; v2++) {
         g_autofree char *top = fake_top(v2);
         const char *const hierarchies[] = {v2 ? "" : "cpu", v2 ? "" : "devices"};
-        const char *const stay[] = {"qemu-1-sandvirt-ab0123456789abcdef-1.libvirt-qemu",
-            "qemu-1-sandvirt-a.libvirt-qemu", "qemu--sandvirt-ab0123456789abcdef.libvirt-qemu",
-            "qemu-1-sandvirt-ab0123456789abcdef", "lxc-1-sandvirt-ab0123456789abcdef.libvirt-lxc",
+        const char *const stay[] = {"qemu-1-sandvirt-a-b0123456789abcdef-1.libvirt-qemu",
+            "qemu-1-sandvirt-a.libvirt-qemu", "qemu--sandvirt-a-b0123456789abcdef.libvirt-qemu",
+            "qemu-1-sandvirt-a-b0123456789abcdef", "lxc-1-sandvirt-a-b0123456789abcdef.libvirt-lxc",
             other};
         sv_cgroup_remove_machine(top, domain); /* no such place */
         for (guint h = 0; h < 2; h++) {
-            make_machine(top, hierarchies[h], "qemu-1-sandvirt-ab0123456789abcdef.libvirt-qemu");
-            make_machine(top, hierarchies[h], "qemu-23-sandvirt-ab0123456789abcdef.libvirt-qemu");
+            make_machine(top, hierarchies[h], "qemu-1-sandvirt-a-b0123456789abcdef.libvirt-qemu");
+            make_machine(top, hierarchies[h], "qemu-23-sandvirt-a-b0123456789abcdef.libvirt-qemu");
             make_machine(top, hierarchies[h], cut);
             for (guint i = 0; i < G_N_ELEMENTS(stay); i++)
                 make_machine(top, hierarchies[h], stay[i]);

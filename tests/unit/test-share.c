@@ -600,26 +600,17 @@ static void test_destroy_busy(Fixture *f, gconstpointer data)
     peer_stop(&peer);
 }
 
-#define ADD(name, func) g_test_add("/share/" name, Fixture, NULL, set_up, func, tear_down)
-
 /* ---- a server that nobody knows */
 
 static pid_t start_server(const char *source)
 {
-    pid_t pid = fork();
-    g_assert_cmpint(pid, >=, 0);
-    if (pid > 0) {
-        g_autofree char *path = g_strdup_printf("/proc/%d/cmdline", (int)pid);
-        g_autofree char *text = NULL;
-        do {
-            g_free(text);
-            text = NULL;
-            g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
-        } while (strncmp(text, "sh", 3) != 0);
-        return pid;
-    }
-    execl("/bin/sh", "sh", "-c", "kill -STOP $$", "virtiofsd", "-o", source, NULL);
-    _exit(127);
+    const char *argv[] = {"/bin/sh", "-c", "kill -STOP $$", "virtiofsd", "-o", source, NULL};
+    g_autoptr(GError) error = NULL;
+    GPid pid = 0;
+    /* comes back when it has become that program */
+    g_spawn_async(NULL, (char **)argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, &error);
+    g_assert_no_error(error);
+    return pid;
 }
 
 static void test_servers(Fixture *f, gconstpointer data)
@@ -641,6 +632,8 @@ static void test_servers(Fixture *f, gconstpointer data)
     kill(pids[2], SIGKILL);
     g_assert_cmpint(waitpid(pids[2], &status, 0), ==, pids[2]);
 }
+
+#define ADD(name, func) g_test_add("/share/" name, Fixture, NULL, set_up, func, tear_down)
 
 int main(int argc, char **argv)
 {
